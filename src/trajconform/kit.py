@@ -1,0 +1,28 @@
+"""Where the kit's own files are: specification, schemas, vectors, drivers."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+_ROOMS = ("spec", "schema", "vectors", "harness")
+
+
+@cache
+def root() -> Path:
+    """Folder that holds ``spec/``, ``schema/``, ``vectors/`` and ``harness/``.
+
+    ``TRAJCONFORM_HOME`` wins, so that a keeper of the format can judge with an edited copy; then a checkout that
+    this very module belongs to; then the copy inside the installed package.
+    """
+    named = os.environ.get("TRAJCONFORM_HOME")
+    here = Path(__file__).resolve()
+    candidates = [Path(named)] if named else [here.parents[2], here.parent / "_kit"]
+    for candidate in candidates:
+        if all((candidate / room).is_dir() for room in _ROOMS):
+            return candidate.resolve()
+    looked = ", ".join(str(c) for c in candidates)
+    raise FileNotFoundError(
+        f"the kit's folders {', '.join(_ROOMS)} are not at: {looked}; reinstall trajconform"
+    )
