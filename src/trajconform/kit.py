@@ -23,6 +23,4 @@ def root() -> Path:
         if all((candidate / room).is_dir() for room in _ROOMS):
             return candidate.resolve()
     looked = ", ".join(str(c) for c in candidates)
-    raise FileNotFoundError(
-        f"the kit's folders {', '.join(_ROOMS)} are not at: {looked}; reinstall trajconform"
-    )
+    raise FileNotFoundError(f"the kit's folders {', '.join(_ROOMS)} are not at: {looked}; reinstall trajconform")

@@ -86,9 +86,7 @@ def decode_array(wire: object) -> Array:
     name, shape, data = wire.get("dtype"), wire.get("shape"), wire.get("data")
     if not isinstance(name, str) or name not in NUMPY_DTYPES:
         raise ValueError(f"unknown array dtype {_short(name)}")
-    if not isinstance(shape, list) or any(
-        isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in shape
-    ):
+    if not isinstance(shape, list) or any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in shape):
         raise ValueError(f"an array's shape is a list of integers >= 0, not {_short(shape)}")
     if len(shape) > _MAX_WIRE_RANK:
         raise ValueError(f"an array of {len(shape)} axes is not supported")
@@ -107,9 +105,7 @@ def decode_array(wire: object) -> Array:
         raise ValueError(f"the data of a {name} array is not base64: {error}") from None
     dtype = NUMPY_DTYPES[name]
     if len(raw) != size * dtype.itemsize:
-        raise ValueError(
-            f"shape {shape} of {name} takes {size * dtype.itemsize} bytes, data holds {len(raw)}"
-        )
+        raise ValueError(f"shape {shape} of {name} takes {size * dtype.itemsize} bytes, data holds {len(raw)}")
     if name == "bool" and raw.translate(None, b"\x00\x01"):
         raise ValueError("a bool array holds bytes other than 0 and 1")
     return np.frombuffer(raw, dtype=dtype).reshape(shape)
@@ -195,9 +191,7 @@ def describe_value(value: Any, name: str) -> str:
         item = np.asarray(value, dtype=NUMPY_DTYPES[name])
         parts = item.reshape(1).view(NUMPY_DTYPES[_FLOAT_PART[name]])
         shown = [f"{part!r} (0x{part.tobytes()[::-1].hex()})" for part in (p for p in parts)]
-        plain = [
-            s.replace("np.float64(", "").replace("np.float32(", "").replace(") (0x", " (0x") for s in shown
-        ]
+        plain = [s.replace("np.float64(", "").replace("np.float32(", "").replace(") (0x", " (0x") for s in shown]
         return plain[0] if len(plain) == 1 else "[" + ", ".join(plain) + "]"
     return str(np.asarray(value).item())
 
@@ -216,12 +210,7 @@ def first_difference(a: Array, b: Array) -> int | None:
 
 def _flatten(data: Any, out: list[Any], complex_pairs: bool) -> tuple[int, ...]:
     """Append the leaves of nested lists to ``out``; return the shape. ValueError for ragged nesting."""
-    if (
-        complex_pairs
-        and isinstance(data, list)
-        and len(data) == 2
-        and not any(isinstance(x, list) for x in data)
-    ):
+    if complex_pairs and isinstance(data, list) and len(data) == 2 and not any(isinstance(x, list) for x in data):
         out.append(tuple(data))
         return ()
     if not isinstance(data, (list, tuple)):

@@ -46,8 +46,6 @@ class Refused(Exception):
         self.violation = violation
 
 
-def refuse(
-    clause: str, path: str, message: str, *, index: int | None = None, offset: int | None = None
-) -> Refused:
+def refuse(clause: str, path: str, message: str, *, index: int | None = None, offset: int | None = None) -> Refused:
     """Build a `Refused` for ``raise refuse(...)``."""
     return Refused(Violation(clause, path, message, index=index, offset=offset))

@@ -44,9 +44,7 @@ class Difference:
         return f"{self.path}: expected {self.expected}, got {self.actual}{tail}"
 
 
-def mrec_reply(
-    nstep: int, frames: Iterable[Frame], declaration: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def mrec_reply(nstep: int, frames: Iterable[Frame], declaration: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Reply of an mrec reader: total number of committed frames and the frames asked for."""
     reply: dict[str, Any] = {"format": "mrec", "nstep": nstep, "frames": [encode_frame(f) for f in frames]}
     if declaration is not None:
@@ -243,9 +241,7 @@ def _array_differences(path: str, expected: Any, actual: Any) -> Iterator[Differ
     if dtype_name(left) != dtype_name(right):
         yield Difference(f"{path}.dtype", dtype_name(left), dtype_name(right), f"values {_show_array(right)}")
     elif left.shape != right.shape:
-        yield Difference(
-            f"{path}.shape", str(list(left.shape)), str(list(right.shape)), f"values {_show_array(right)}"
-        )
+        yield Difference(f"{path}.shape", str(list(left.shape)), str(list(right.shape)), f"values {_show_array(right)}")
     else:
         at = first_difference(left, right)
         if at is not None:
