@@ -1,0 +1,1 @@
+"""Reads the specification itself: the chapters under ``spec/`` are the one list of clauses."""
