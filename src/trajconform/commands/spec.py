@@ -21,7 +21,7 @@ def command() -> None:
 @command.command("html", epilog=EPILOG)
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def html(folder: Path) -> int:
-    """Write the specification as a static site into FOLDER (made when missing; files of an earlier site are replaced)."""
+    """Write the specification as a static site into FOLDER; files of an earlier site are replaced."""
     from trajconform import kit
     from trajconform.spec.catalogue import load_catalogue
     from trajconform.spec.site import render_site

@@ -1,0 +1,193 @@
+"""``trajconform run``: judge an implementation."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trajconform.spec.catalogue import FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trajconform.harness.verdicts import CaseResult, RunResult
+
+CASE_ROLES = ("reader", "writer", "store", "crash")
+
+EPILOG = """
+\b
+Examples:
+  trajconform run                                      the bundled implementation, every case
+  trajconform run --driver harness/drivers/c-otj       an external program
+  trajconform run --driver molrs --topic regular       one topic
+  trajconform run --clause MREC-COMMIT-03 --keep out   one clause, failures kept in out/
+  trajconform run --case 'otj/tail/*' --json report.json
+
+\b
+Exit status: 0 conforms (or fails just as recorded), 1 does not, 2 no judgement was possible.
+"""
+
+
+@click.command("run", epilog=EPILOG)
+@click.option(
+    "--driver",
+    metavar="DRIVER",
+    help="A folder with a driver.toml, the name of a driver of the kit, or module:attribute of a Python object. "
+    "Without it the bundled implementation is judged.",
+)
+@click.option("--format", "formats", multiple=True, type=click.Choice(FORMATS), help="Only this format (repeatable).")
+@click.option("--role", "roles", multiple=True, type=click.Choice(CASE_ROLES), help="Only cases of this role.")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic (repeatable).")
+@click.option("--clause", "clauses", multiple=True, metavar="ID", help="Only cases that bind this clause.")
+@click.option("--case", "globs", multiple=True, metavar="GLOB", help="Only cases whose id fits the pattern.")
+@click.option("-j", "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Driver processes.")
+@click.option("--timeout", type=click.FloatRange(0.1), metavar="SECONDS", help="Limit for one request.")
+@click.option(
+    "--keep",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep input, requests, replies and the expected reply of each failing case in DIR.",
+)
+@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="Write the report as JSON.")
+@click.option("--expect", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Known failures (YAML).")
+@click.option("--no-expect", is_flag=True, help="Judge without the known failures that lie beside a driver.")
+@click.option("--show-known", is_flag=True, help="Show known failures in full as well.")
+@click.option("--per-clause", is_flag=True, help="Print a line for every clause.")
+@click.option("--failures", type=click.IntRange(0), default=20, show_default=True, help="Most failures shown in full.")
+@click.option("--plain", is_flag=True, help="One tab-separated line a case, nothing else.")
+@click.option("-q", "--quiet", is_flag=True, help="Only the exit status.")
+def command(
+    driver: str | None,
+    formats: tuple[str, ...],
+    roles: tuple[str, ...],
+    topics: tuple[str, ...],
+    clauses: tuple[str, ...],
+    globs: tuple[str, ...],
+    jobs: int,
+    timeout: float | None,
+    keep: Path | None,
+    json_path: Path | None,
+    expect: Path | None,
+    no_expect: bool,
+    show_known: bool,
+    per_clause: bool,
+    failures: int,
+    plain: bool,
+    quiet: bool,
+) -> int:
+    """Judge an implementation by the cases, clause by clause."""
+    from trajconform import kit
+    from trajconform.harness.baseline import hold_against, load_expectations
+    from trajconform.harness.drivertoml import DriverSpec, resolve_driver
+    from trajconform.harness.runner import run_cases
+    from trajconform.spec.catalogue import load_catalogue
+    from trajconform.vectors.cases import load_cases
+
+    catalogue = load_catalogue()
+    _check_names(catalogue.clauses, clauses, "clause")
+    _check_names({chapter.topic: 0 for chapter in catalogue.chapters}, topics, "topic")
+    subject = resolve_driver(driver or "reference")
+    cases = load_cases(
+        kit.root(),
+        formats=formats,
+        roles=roles,
+        clauses=clauses,
+        topics=topics,
+        globs=globs,
+        known=set(catalogue.clauses),
+    )
+    if not cases:
+        raise click.UsageError("no case fits; 'trajconform coverage' lists clauses and their cases")
+    baseline = expect
+    if baseline is None and not no_expect and isinstance(subject, DriverSpec):
+        baseline = subject.known_failures
+    selection: dict[str, Any] = {
+        "formats": list(formats),
+        "roles": list(roles),
+        "topics": list(topics),
+        "clauses": list(clauses),
+        "globs": list(globs),
+    }
+    show_progress = sys.stderr.isatty() and not quiet
+    with _progress(show_progress, len(cases)) as tick:
+        run = run_cases(
+            subject, cases, jobs=jobs, keep=keep, request_seconds=timeout, progress=tick, selection=selection
+        )
+    if baseline is not None:
+        run = hold_against(run, load_expectations(baseline))
+    if json_path is not None:
+        from trajconform.report.document import dump, report_document
+
+        json_path.parent.mkdir(parents=True, exist_ok=True)
+        json_path.write_text(dump(report_document(run, catalogue)), "utf-8")
+    if plain:
+        from trajconform.report.console import plain_lines
+
+        for line in plain_lines(run.results):
+            click.echo(line)
+    elif not quiet:
+        from rich.console import Console
+
+        from trajconform.report.console import render_run
+
+        console = Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else _width())
+        render_run(
+            console, run, catalogue, driver, per_clause=per_clause, most_failures=failures, show_expected=show_known
+        )
+    return run.exit_status
+
+
+def _width() -> int:
+    return int(os.environ.get("COLUMNS", "110"))
+
+
+def _check_names(known: Any, asked: tuple[str, ...], kind: str) -> None:
+    import difflib
+
+    for name in asked:
+        if name not in known:
+            near = difflib.get_close_matches(name, list(known), n=3)
+            hint = f"; near: {', '.join(near)}" if near else ""
+            raise click.UsageError(f"there is no {kind} '{name}'{hint}")
+
+
+class _progress:
+    """A progress bar with time left, on a terminal only; the bar never mixes with the report on standard output."""
+
+    def __init__(self, shown: bool, total: int) -> None:
+        self.shown, self.total = shown, total
+
+    def __enter__(self) -> Callable[[CaseResult, int, int], None] | None:
+        if not self.shown:
+            return None
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.bar = Progress(
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}"),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self.bar.start()
+        self.task = self.bar.add_task("", total=self.total)
+        return self._tick
+
+    def _tick(self, result: CaseResult, done: int, total: int) -> None:
+        self.bar.update(self.task, completed=done, total=total, description=result.case)
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown:
+            self.bar.stop()
+
+
+def with_selection(run: RunResult, selection: dict[str, Any]) -> RunResult:
+    """A run that says what was asked for."""
+    return replace(run, selection=selection)

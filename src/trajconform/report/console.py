@@ -1,0 +1,222 @@
+"""What a run says on a terminal: a line a topic, then each failure with the clause and a command to repeat it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from trajconform.harness.verdicts import CaseResult, ClauseResult, ClauseStatus, RunResult, Verdict, clause_results
+from trajconform.spec.catalogue import Catalogue, Clause
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+STYLES = {
+    Verdict.PASS: "green",
+    Verdict.FAIL: "bold red",
+    Verdict.ERROR: "bold magenta",
+    Verdict.SKIP: "yellow",
+    Verdict.INFO: "cyan",
+}
+_ORDER = (Verdict.PASS, Verdict.FAIL, Verdict.ERROR, Verdict.SKIP, Verdict.INFO)
+_MOST_DIFFERENCES = 6
+
+
+def render_run(
+    console: Console,
+    run: RunResult,
+    catalogue: Catalogue,
+    driver_argument: str | None,
+    *,
+    per_clause: bool = False,
+    most_failures: int = 20,
+    show_expected: bool = False,
+) -> None:
+    """Print a whole report. ``driver_argument`` is what ``--driver`` was given, for the command that repeats a case."""
+    clauses = catalogue.clauses
+    judged = clause_results(run.results, _clauses_in_scope(run, catalogue))
+    console.print(_heading(run))
+    console.print()
+    console.print(_topics(run, catalogue, judged))
+    if per_clause:
+        console.print()
+        console.print(_clause_table(judged, clauses))
+    bad = [r for r in run.results if r.verdict in (Verdict.FAIL, Verdict.ERROR)]
+    expected = _expected_failures(run)
+    news = [r for r in bad if show_expected or r.case not in expected]
+    for result in news[:most_failures]:
+        console.print()
+        console.print(_failure(result, clauses, driver_argument))
+    if len(news) > most_failures:
+        console.print(f"\n[dim]... {len(news) - most_failures} more failures; --failures {len(news)} shows all[/dim]")
+    if expected and not show_expected:
+        console.print(f"\n[dim]{len(expected)} known failures are as recorded; --show-known lists them too[/dim]")
+    for deviation in run.deviations or ():
+        console.print()
+        head = Text.assemble((deviation.kind, "bold red"), "  ", (deviation.case, "bold"))
+        console.print(head)
+        console.print(Padding(Text(deviation.message), (0, 0, 0, 2)))
+    console.print()
+    console.print(_summary(run, judged))
+
+
+def _clauses_in_scope(run: RunResult, catalogue: Catalogue) -> list[str]:
+    """Clauses that the selection could have judged; only a run of everything makes the rest *untested*."""
+    chosen = run.selection
+    if chosen.get("globs") or chosen.get("clauses"):
+        return []
+    found = catalogue.select(
+        formats=chosen.get("formats") or run.driver.formats,
+        roles=chosen.get("roles") or (),
+        topics=chosen.get("topics") or (),
+    )
+    return [clause.id for clause in found]
+
+
+def _expected_failures(run: RunResult) -> set[str]:
+    if run.deviations is None:
+        return set()
+    odd = {deviation.case for deviation in run.deviations}
+    return {r.case for r in run.results if r.verdict in (Verdict.FAIL, Verdict.ERROR) and r.case not in odd}
+
+
+def _heading(run: RunResult) -> Text:
+    driver = run.driver
+    claims = "; ".join(f"{name}: {', '.join(roles)}" for name, roles in driver.formats.items())
+    text = Text.assemble((f"{driver.name} {driver.version}", "bold"), f"  {driver.language}  ({driver.source})")
+    text.append(f"\nclaims {claims}", "dim")
+    if driver.features:
+        text.append(f"; features {', '.join(driver.features)}", "dim")
+    return text
+
+
+def _topics(run: RunResult, catalogue: Catalogue, judged: Mapping[str, ClauseResult]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("topic", no_wrap=True)
+    table.add_column("clauses", justify="right", no_wrap=True)
+    for verdict in _ORDER:
+        table.add_column(verdict.value.lower(), justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    by_topic: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in run.results:
+        by_topic.setdefault((result.format, result.topic), []).append(result)
+    chapters = [(c.format, c.topic, [clause.id for clause in c.clauses]) for c in catalogue.chapters]
+    known = {(f, t) for f, t, _ in chapters}
+    chapters += [(f, t, []) for f, t in by_topic if (f, t) not in known]
+    for format_name, topic, ids in chapters:
+        results = by_topic.get((format_name, topic), [])
+        states = [judged[i].status for i in ids if i in judged]
+        if not results and not states:
+            continue
+        counts = {verdict: sum(r.verdict is verdict for r in results) for verdict in _ORDER}
+        passed, untested = states.count(ClauseStatus.PASS), states.count(ClauseStatus.UNTESTED)
+        cells = [_count(counts[v], STYLES[v] if v is not Verdict.PASS else "") for v in _ORDER]
+        remark = Text(f"{untested} clauses untested", "dim") if untested else Text("")
+        if counts[Verdict.FAIL] or counts[Verdict.ERROR]:
+            mark = Text("✗ ", "bold red")
+        else:
+            mark = Text("✓ ", "green") if counts[Verdict.PASS] else Text("· ", "dim")
+        table.add_row(mark + Text(f"{format_name}/{topic}"), f"{passed}/{len(states)}", *cells, remark)
+    return table
+
+
+def _count(number: int, style: str) -> Text:
+    return Text(str(number), style) if number else Text("·", "dim")
+
+
+def _clause_table(judged: Mapping[str, ClauseResult], clauses: Mapping[str, Clause]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("clause", "role", "level", "verdict", "cases"):
+        table.add_column(name, no_wrap=True)
+    styles = {"pass": "green", "fail": "bold red", "error": "bold magenta", "untested": "yellow"}
+    for clause_id, result in judged.items():
+        clause = clauses.get(clause_id)
+        counts = ", ".join(f"{n} {verdict.value.lower()}" for verdict, n in result.counts.items() if n)
+        status = Text(result.status.value, styles[result.status.value])
+        table.add_row(
+            clause_id, clause.role if clause else "", clause.level if clause else "", status, counts or "none"
+        )
+    return table
+
+
+def _failure(result: CaseResult, clauses: Mapping[str, Clause], driver_argument: str | None) -> RenderableType:
+    from rich.console import Group
+
+    head = Text.assemble((result.verdict.value, STYLES[result.verdict]), "  ", (result.case, "bold"))
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    rows.add_column(no_wrap=True, style="dim", min_width=8)
+    rows.add_column(overflow="fold")
+    rows.add_row("case", Text(result.title))
+    for clause_id in result.clauses:
+        clause = clauses.get(clause_id)
+        if clause:
+            rows.add_row("clause", Text(f"{clause.id} ({clause.role}, {clause.level}) {clause.statement}"))
+    rows.add_row("what", Text(result.message))
+    for difference in result.differences[:_MOST_DIFFERENCES]:
+        note = f"  ({difference.note})" if difference.note else ""
+        rows.add_row("at", Text(difference.path + note))
+        rows.add_row("  expected", Text(difference.expected))
+        rows.add_row("  got", Text(difference.actual))
+    if len(result.differences) > _MOST_DIFFERENCES:
+        rows.add_row("", Text(f"... {len(result.differences) - _MOST_DIFFERENCES} more differences", "dim"))
+    if result.stderr.strip() and result.verdict is Verdict.ERROR:
+        rows.add_row("log", Text(result.stderr.strip()[-600:]))
+    if result.kept:
+        rows.add_row("kept in", Text(result.kept))
+    rows.add_row("repeat", Text(repeat_command(result.case, driver_argument)))
+    return Group(head, Padding(rows, (0, 0, 0, 2)))
+
+
+def repeat_command(case: str, driver_argument: str | None) -> str:
+    """The command line that runs one case again and keeps its evidence."""
+    driver = ["--driver", driver_argument] if driver_argument else []
+    return shlex.join(["trajconform", "run", *driver, "--case", case, "--keep", "evidence"])
+
+
+def _summary(run: RunResult, judged: Mapping[str, ClauseResult]) -> Text:
+    counts = run.counts
+    parts = Text()
+    for verdict in _ORDER:
+        if counts.get(verdict):
+            parts.append(f"{counts[verdict]} {verdict.value.lower()}", STYLES[verdict])
+            parts.append("  ")
+    states = [r.status for r in judged.values()]
+    clause_text = ", ".join(
+        f"{states.count(s)} {'untested' if s is ClauseStatus.UNTESTED else s.value}"
+        for s in ClauseStatus
+        if states.count(s)
+    )
+    if run.interrupted:
+        parts.append(f"interrupted after {len(run.results)} of {run.planned} cases  ", "bold yellow")
+    parts.append(f"in {run.seconds:.1f} s\nclauses: {clause_text or 'none judged'}\n")
+    words = {
+        0: ("conforms to every clause that was tested", "bold green"),
+        1: ("does not conform", "bold red"),
+        2: ("no judgement: the kit could not run every case", "bold magenta"),
+    }
+    if run.deviations is not None:
+        words[0] = ("as recorded: every failure is a known one", "bold green")
+        words[1] = ("differs from what is recorded", "bold red")
+        if not any(r.verdict in (Verdict.FAIL, Verdict.ERROR) for r in run.results):
+            words[0] = ("conforms to every clause that was tested", "bold green")
+    text, style = words[run.exit_status]
+    parts.append(text, style)
+    return parts
+
+
+def progress_line(result: CaseResult, done: int, total: int) -> str:
+    """One plain line of progress, for a log."""
+    return f"[{done}/{total}] {result.verdict.value} {escape(result.case)}"
+
+
+def plain_lines(results: Iterable[CaseResult]) -> Iterable[str]:
+    """A stable line a case: verdict, case, message; for grep and diff."""
+    for result in results:
+        yield "\t".join((result.verdict.value, result.case, " ".join(result.message.split())))

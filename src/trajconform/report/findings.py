@@ -1,0 +1,115 @@
+"""Findings of ``check``: per file, as JSON, and as SARIF 2.1.0 for code hosts and editors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from trajconform import __version__
+from trajconform.model.errors import Violation
+
+
+@dataclass(frozen=True)
+class FileFindings:
+    """What the checker found in one file; ``problem`` says why it could not be looked at."""
+
+    file: str
+    format: str
+    violations: tuple[Violation, ...] = ()
+    problem: str = ""
+
+    @property
+    def broken(self) -> bool:
+        """Whether an absolute clause is broken; a SHOULD alone leaves a file conforming."""
+        return any(v.level in ("MUST", "MUST NOT") for v in self.violations)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "file": self.file,
+            "format": self.format,
+            "conforms": not self.problem and not self.broken,
+            "problem": self.problem or None,
+            "violations": [asdict(v) for v in self.violations],
+        }
+
+
+def check_file(file: Path, format_name: str | None, *, quick: bool = False) -> FileFindings:
+    """Run the checker of a file's format. A file that cannot be read at all is a problem, not a violation."""
+    from trajconform.commands.inspect import guess_format
+
+    if not file.exists():
+        return FileFindings(str(file), format_name or "", problem="no such file or folder")
+    try:
+        kind = format_name or guess_format(file)
+        if kind == "otj":
+            from trajconform.otj.checker import check_otj
+
+            violations: Iterable[Violation] = check_otj(file)
+        else:
+            from trajconform.mrec.checker import check_mrec
+
+            violations = check_mrec(file, quick=quick)
+        return FileFindings(str(file), kind, tuple(violations))
+    except OSError as error:
+        return FileFindings(str(file), format_name or "", problem=f"cannot be read: {error.strerror or error}")
+
+
+def sarif_document(found: Iterable[FileFindings]) -> dict[str, Any]:
+    """SARIF 2.1.0: one rule a clause that is broken, one result a violation."""
+    from trajconform.spec.catalogue import load_catalogue
+
+    clauses = load_catalogue().clauses
+    used: dict[str, None] = {}
+    results: list[dict[str, Any]] = []
+    notifications: list[dict[str, Any]] = []
+    for one in found:
+        if one.problem:
+            notifications.append({"level": "error", "message": {"text": f"{one.file}: {one.problem}"}})
+        for violation in one.violations:
+            used.setdefault(violation.clause)
+            region = {"region": {"byteOffset": violation.offset}} if violation.offset is not None else {}
+            results.append(
+                {
+                    "ruleId": violation.clause,
+                    "level": "error" if violation.level in ("MUST", "MUST NOT") else "warning",
+                    "message": {"text": f"{violation.place}: {violation.message}"},
+                    "locations": [
+                        {
+                            "physicalLocation": {
+                                "artifactLocation": {
+                                    "uri": Path(one.file, violation.path).as_posix()
+                                    if one.format == "mrec"
+                                    else Path(one.file).as_posix()
+                                },
+                                **region,
+                            },
+                            "logicalLocations": [{"fullyQualifiedName": violation.place}],
+                        }
+                    ],
+                }
+            )
+    rules = [
+        {
+            "id": name,
+            "shortDescription": {"text": f"{clauses[name].role}, {clauses[name].level}"},
+            "fullDescription": {"text": clauses[name].statement},
+        }
+        for name in used
+        if name in clauses
+    ]
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": {"name": "trajconform", "version": __version__, "rules": rules}},
+                "invocations": [
+                    {"executionSuccessful": not notifications, "toolExecutionNotifications": notifications}
+                ],
+                "results": results,
+            }
+        ],
+    }
