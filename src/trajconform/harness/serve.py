@@ -1,0 +1,35 @@
+"""A Python object as a driver program: JSON Lines on standard input and output (see `harness/PROTOCOL.md`)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from trajconform.harness.inprocess import answer_call, hello_of
+from trajconform.harness.protocol import decode_message, encode_message
+
+
+def serve(target: object, name: str = "") -> None:
+    """Answer requests with the methods of ``target`` (see `trajconform.harness.inprocess`) until `bye` or the end of
+    the input. Anything that the object prints goes to standard error, so that it cannot spoil a reply."""
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    for line in sys.stdin.buffer:
+        request = decode_message(line)
+        message = _answer(target, request, name)
+        replies.write(encode_message({"id": request.pop("id"), **message}))
+        if request["op"] == "bye":
+            return
+
+
+def _answer(target: object, request: dict[str, Any], name: str) -> dict[str, Any]:
+    op = request["op"]
+    if op == "hello":
+        return {"ok": hello_of(target, name)}
+    if op == "bye":
+        return {"ok": {}}
+    message, trace = answer_call(target, op, {key: value for key, value in request.items() if key not in ("id", "op")})
+    if trace:
+        print(trace, file=sys.stderr, flush=True)
+    return message
