@@ -91,7 +91,7 @@ def command(
     catalogue = load_catalogue()
     _check_names(catalogue.clauses, clauses, "clause")
     _check_names({chapter.topic: 0 for chapter in catalogue.chapters}, topics, "topic")
-    subject = resolve_driver(driver or "reference")
+    subject = resolve_driver(driver)
     cases = load_cases(
         kit.root(),
         formats=formats,

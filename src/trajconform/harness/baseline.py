@@ -56,15 +56,15 @@ def load_expectations(path: Path) -> tuple[Expectation, ...]:
     )
 
 
-def hold_against(run: RunResult, expectations: Sequence[Expectation], *, whole: bool) -> RunResult:
+def hold_against(run: RunResult, expectations: Sequence[Expectation]) -> RunResult:
     """The run with its deviations from the known failures.
 
     Every FAIL or ERROR needs an entry with that verdict whose clause is one of the case's, and every entry needs at
-    least one case. An entry about several cases (a pattern) holds for each of them. ``whole`` says that every case
-    was selected, so that an entry without any case is stale; in a selection it is merely out of view.
+    least one case. An entry about several cases (a pattern) holds for each of them. In a run of every case an entry
+    without a case is stale; in a selection it is merely out of view.
     """
     deviations = [*_unexpected(run.results, expectations)]
-    if whole and not run.interrupted:
+    if not run.interrupted and not any(run.selection.values()):
         for entry in expectations:
             if not any(entry.covers(result) for result in run.results):
                 text = f"no case {entry.case!r} exists any more; remove the entry"

@@ -145,9 +145,10 @@ def resolve_driver(text: str | None) -> DriverSpec | InProcess:
     )
 
 
-def list_drivers() -> list[DriverSpec]:
+def list_drivers(root: Path | None = None) -> list[DriverSpec]:
     """The drivers of the kit's own folder, by name."""
-    return [load_driver(path.parent) for path in sorted(_drivers().glob("*/driver.toml"))]
+    folder = root / "harness" / "drivers" if root else _drivers()
+    return [load_driver(path.parent) for path in sorted(folder.glob("*/driver.toml"))]
 
 
 def load_driver(folder: Path) -> DriverSpec:
