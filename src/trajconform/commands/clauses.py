@@ -9,7 +9,9 @@ from dataclasses import asdict
 
 import click
 
-from trajconform.spec.catalogue import FORMATS, LEVELS, ROLES, Clause, load_catalogue
+from trajconform import kit
+from trajconform.spec.catalogue import FORMATS, LEVELS, ROLES, Catalogue, Clause, load_catalogue
+from trajconform.spec.lock import LOCK, compare_lock, lock_text
 
 EPILOG = """
 \b
@@ -17,6 +19,11 @@ Examples:
   trajconform clauses --format otj
   trajconform clauses --topic regular --role reader --level MUST
   trajconform clauses --output json
+  trajconform clauses --check-lock
+
+\b
+The lock, spec/clauses.lock.json, holds a digest of every clause. A changed statement fails --check-lock, which names
+the cases to look at again; --write-lock records the new state.
 """
 
 
@@ -26,11 +33,21 @@ Examples:
 @click.option("--role", "roles", multiple=True, type=click.Choice(ROLES), help="Only clauses that bind this role.")
 @click.option("--level", "levels", multiple=True, type=click.Choice(LEVELS), help="Only this level.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--check-lock", is_flag=True, help="Exit status 1 where a clause is not as the lock has it.")
+@click.option("--write-lock", is_flag=True, help="Record the clauses as they are in the lock.")
 def command(
-    formats: tuple[str, ...], topics: tuple[str, ...], roles: tuple[str, ...], levels: tuple[str, ...], output: str
+    formats: tuple[str, ...],
+    topics: tuple[str, ...],
+    roles: tuple[str, ...],
+    levels: tuple[str, ...],
+    output: str,
+    check_lock: bool,
+    write_lock: bool,
 ) -> int:
     """List clauses, filtered by format, topic, role and level."""
     catalogue = load_catalogue()
+    if check_lock or write_lock:
+        return _lock(catalogue, write=write_lock)
     known = {chapter.topic for chapter in catalogue.chapters}
     for topic in topics:
         if topic not in known:
@@ -56,3 +73,26 @@ def _print(clauses: list[Clause]) -> None:
         for i, line in enumerate(text):
             click.echo((head if i == 0 else " " * len(head)) + line)
     click.echo(f"\n{len(clauses)} clauses", err=True)
+
+
+def _lock(catalogue: Catalogue, *, write: bool) -> int:
+    path = kit.root() / LOCK
+    if write:
+        path.write_text(lock_text(catalogue), "utf-8")
+        click.echo(f"{len(catalogue.clauses)} clauses locked in {path}", err=True)
+        return 0
+    changes = compare_lock(catalogue, path)
+    if not changes:
+        click.echo("every clause is as locked", err=True)
+        return 0
+    from trajconform.vectors.cases import load_cases
+
+    for clause_id, change in changes.items():
+        click.echo(f"{clause_id}: {change}")
+        if clause_id in catalogue.clauses:
+            for case in load_cases(kit.root(), clauses=(clause_id,)):
+                click.echo(f"  look again at {case.id}")
+    click.echo(
+        f"{len(changes)} clauses differ from {LOCK}; when the cases fit: trajconform clauses --write-lock", err=True
+    )
+    return 1

@@ -122,7 +122,7 @@ def _search_entry(clause: Clause, place: str, chapter: Chapter) -> dict[str, str
 def _chapter_html(
     rendered: str, chapter: Chapter, cases: Mapping[str, Sequence[tuple[str, str]]], places: Mapping[str, str]
 ) -> str:
-    """Rendered Markdown with every clause as a card. ValueError-free by construction: a test counts cards and clauses."""
+    """Rendered Markdown with every clause as a card."""
     clauses = {clause.id: clause for clause in chapter.clauses}
 
     def card(found: re.Match[str]) -> str:
@@ -136,7 +136,8 @@ def _chapter_html(
             else f'<span class="none">{count}</span>'
         )
         return (
-            f'<li class="clause {clause.role}" id="{clause.id}"><div class="head"><a class="id" href="#{clause.id}">{clause.id}</a>'
+            f'<li class="clause {clause.role}" id="{clause.id}"><div class="head">'
+            f'<a class="id" href="#{clause.id}">{clause.id}</a>'
             f'<span class="role">{clause.role}</span><span class="level">{clause.level}</span>'
             f'<abbr class="mark" title="{_MARKS[clause.mark]}">{clause.mark}</abbr></div>'
             f'<div class="text">{_link_references(found["text"], places)}</div>{listed}</li>'

@@ -1,0 +1,96 @@
+"""Which clauses are tested, by what: cases that expect acceptance, cases that expect refusal, and what is untested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from trajconform.spec.catalogue import Catalogue, Clause
+from trajconform.vectors.cases import Case
+
+
+@dataclass(frozen=True)
+class ClauseCoverage:
+    """Cases that bind one clause, by what they expect."""
+
+    clause: Clause
+    accepting: tuple[str, ...]
+    refusing: tuple[str, ...]
+    informative: tuple[str, ...]
+
+    @property
+    def tested(self) -> bool:
+        """Whether some case can fail an implementation on this clause."""
+        return bool(self.accepting or self.refusing)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        c = self.clause
+        return {
+            "clause": c.id,
+            "format": c.format,
+            "topic": c.topic,
+            "role": c.role,
+            "level": c.level,
+            "profile": c.profile,
+            "tested": self.tested,
+            "accepting": list(self.accepting),
+            "refusing": list(self.refusing),
+            "informative": list(self.informative),
+        }
+
+
+def expectation(case: Case) -> str:
+    """``refusing``, ``accepting`` or ``informative``: what a case asks of an implementation, in one word."""
+    expect = case.expect
+    if expect == "informative":
+        return "informative"
+    if expect == "refused":
+        return "refusing"
+    if isinstance(expect, dict) and expect.get("violations"):
+        return "refusing"
+    if any(call.refused for call in case.script or ()):
+        return "refusing"
+    return "accepting"
+
+
+def coverage(catalogue: Catalogue, cases: Iterable[Case]) -> list[ClauseCoverage]:
+    """One entry a clause, in the order of the specification."""
+    found: dict[str, dict[str, list[str]]] = {name: {} for name in catalogue.clauses}
+    for case in cases:
+        word = expectation(case)
+        for name in case.clauses:
+            found[name].setdefault(word, []).append(case.id)
+    return [
+        ClauseCoverage(
+            clause,
+            tuple(found[name].get("accepting", ())),
+            tuple(found[name].get("refusing", ())),
+            tuple(found[name].get("informative", ())),
+        )
+        for name, clause in catalogue.clauses.items()
+    ]
+
+
+def markdown(entries: Iterable[ClauseCoverage]) -> str:
+    """A Markdown table a topic."""
+    out: list[str] = []
+    topic = ""
+    for entry in entries:
+        clause = entry.clause
+        heading = f"{clause.format} / {clause.topic}"
+        if heading != topic:
+            out += [
+                "",
+                f"## {heading}",
+                "",
+                "| clause | role | level | accepting | refusing | informative | |",
+                "|---|---|---|--:|--:|--:|---|",
+            ]
+            topic = heading
+        counts = " | ".join(str(len(cases)) for cases in (entry.accepting, entry.refusing, entry.informative))
+        out.append(
+            f"| {clause.id} | {clause.role} | {clause.level} | {counts} | {'' if entry.tested else 'untested'} |"
+        )
+    return "\n".join(out).strip() + "\n"
