@@ -1,4 +1,4 @@
-"""The time of a frame, which is a product. A frame with a wrong checksum is not judged: nothing in it can be trusted."""
+"""The time of a frame, which is a product. A frame with a wrong checksum is not judged: nothing in it is certain."""
 
 from __future__ import annotations
 
