@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajconform.harness.protocol import PROTOCOL, Answer, DriverFault, check_reply
-from trajconform.model.errors import Refused, TrajconformError
+from trajconform.model.errors import Refused
 
 OPERATIONS = ("read", "check", "create", "append", "flush", "close", "reopen")
 _WITH_RESULT = ("read", "check")
@@ -48,13 +48,20 @@ class InProcessDriver:
         self._source = source
         self._object: object | None = None
         self._log = ""
+        self.said: dict[str, Any] = {}
         self.notes: list[str] = []
 
     def hello(self) -> dict[str, Any]:
         """Make the object and return what it says of itself, or what its methods show."""
-        self._object = self._source.factory()
-        answer = self._ask("hello", {"protocol": PROTOCOL}, hello_of(self._object, self._source.name))
-        return answer.body
+        try:
+            self._object = self._source.factory()
+            body = hello_of(self._object, self._source.name)
+        except Exception as error:  # whatever an implementation throws is a finding, not our failure
+            self._object = None
+            self._log = traceback.format_exc(limit=-12)[-8000:]
+            raise DriverFault("start", f"could not be made: {type(error).__name__}: {error}") from error
+        self.said = check_reply({"ok": body}, {"op": "hello", "protocol": PROTOCOL}).body
+        return self.said
 
     def begin(self) -> None:
         """Get ready for a case."""
@@ -86,17 +93,12 @@ class InProcessDriver:
     def kill(self) -> None:
         """Nothing to kill: a thread cannot be ended from outside."""
 
-    def _ask(self, op: str, params: Mapping[str, Any], body: Any) -> Answer:
-        return check_reply({"ok": body}, {"op": op, **params})
-
 
 def hello_of(target: object, name: str = "") -> dict[str, Any]:
     """What an object says of itself in `hello`; without that method, what its methods show it can do."""
     method = getattr(target, "hello", None)
     if method is not None:
-        body = method()
-        if not isinstance(body, dict):
-            raise TrajconformError(f"hello() of {type(target).__name__} returns no dict but {type(body).__name__}")
+        body: dict[str, Any] = method()
         return body
     roles = [role for role, op in (("read", "read"), ("write", "create")) if hasattr(target, op)]
     features = ["check:mrec", "check:otj"] if hasattr(target, "check") else []

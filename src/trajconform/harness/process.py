@@ -264,6 +264,8 @@ class ProcessDriver:
         self._mark = 0
         self._failed_starts = 0
         self._lost_log = ""
+        self.said: dict[str, Any] = {}
+        """What the program said of itself when it last started."""
         self.notes: list[str] = []
         """What is worth knowing beyond single cases."""
 
@@ -280,6 +282,7 @@ class ProcessDriver:
             self._discard()
             raise DriverFault("start", f"answered hello with {answer.kind}: {answer.reason}", reply=answer.wire)
         self._failed_starts = 0
+        self.said = answer.body
         return answer.body
 
     def begin(self) -> None:

@@ -1,0 +1,304 @@
+"""Run cases against a driver: several driver processes at a time, each case on its own copy of its input."""
+
+from __future__ import annotations
+
+import json
+import queue
+import shutil
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from trajconform import __version__
+from trajconform.harness.drivertoml import DriverSpec
+from trajconform.harness.inprocess import InProcess, InProcessDriver
+from trajconform.harness.judge import Bench, Outcome, judge, skip_reason
+from trajconform.harness.process import ProcessDriver
+from trajconform.harness.protocol import DriverFault
+from trajconform.harness.verdicts import CaseResult, DriverIdentity, RunResult, Verdict
+from trajconform.model.errors import TrajconformError
+from trajconform.vectors.cases import Case
+
+Progress = Callable[[CaseResult, int, int], None]
+
+_MARKER = "verdict.txt"
+_QUIET = (Verdict.PASS, Verdict.SKIP)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    keep: Path | None
+    evidence_of_all: bool
+    scratch: Path
+
+
+def run_cases(
+    driver: DriverSpec | InProcess,
+    cases: Sequence[Case],
+    *,
+    jobs: int = 1,
+    keep: Path | None = None,
+    request_seconds: float | None = None,
+    progress: Progress | None = None,
+    selection: Mapping[str, Any] | None = None,
+    evidence: str = "failures",
+) -> RunResult:
+    """Judge a driver by cases.
+
+    ``jobs`` driver processes work at a time (one, in process). ``keep`` is a folder that gets, for each FAIL and
+    ERROR, the files, requests, replies, the expected reply and the log. ``evidence="all"`` keeps exchanges of cases
+    that passed, too. ``progress`` is called in this thread after each case. Ctrl-C ends the run with what was found so
+    far. `TrajconformError` where there is no driver to judge: not set up, not there, or claiming in `hello` what its
+    ``driver.toml`` does not.
+    """
+    if isinstance(driver, DriverSpec):
+        _check_startable(driver)
+    else:
+        jobs = 1
+    started, begun = datetime.now(UTC), time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="trajconform-", ignore_cleanup_errors=True) as scratch:
+        settings = _Settings(keep, evidence == "all", Path(scratch))
+        pool = _Pool(driver, cases, max(1, min(jobs, len(cases))), request_seconds, settings)
+        interrupted = pool.run(progress)
+    return RunResult(
+        driver=pool.identity(),
+        results=tuple(pool.results[i] for i in sorted(pool.results)),
+        planned=len(cases),
+        started=started.isoformat(timespec="seconds"),
+        seconds=time.monotonic() - begun,
+        jobs=pool.jobs,
+        kit_version=__version__,
+        interrupted=interrupted,
+        selection=dict(selection or {}),
+        notes=tuple(pool.notes()),
+    )
+
+
+class _Pool:
+    """Threads that share a list of cases, one driver each. Results and fatal errors come back through a queue."""
+
+    def __init__(
+        self,
+        source: DriverSpec | InProcess,
+        cases: Sequence[Case],
+        jobs: int,
+        request_seconds: float | None,
+        settings: _Settings,
+    ) -> None:
+        self.source, self.cases, self.jobs, self.settings = source, cases, jobs, settings
+        self.results: dict[int, CaseResult] = {}
+        self._drivers = [_make_driver(source, request_seconds) for _ in range(jobs)]
+        self._hello: dict[str, Any] | None = None
+        self._next = iter(enumerate(cases))
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._queue: queue.SimpleQueue[tuple[int, CaseResult] | BaseException | None] = queue.SimpleQueue()
+
+    def run(self, progress: Progress | None) -> bool:
+        """Run all cases; True when interrupted."""
+        threads = [threading.Thread(target=self._work, args=(d,), daemon=True) for d in self._drivers]
+        for thread in threads:
+            thread.start()
+        try:
+            working = len(threads)
+            while working:
+                item = self._queue.get()
+                if item is None:
+                    working -= 1
+                elif isinstance(item, BaseException):
+                    raise item
+                else:
+                    self.results[item[0]] = item[1]
+                    if progress is not None:
+                        progress(item[1], len(self.results), len(self.cases))
+        except KeyboardInterrupt:
+            self._abandon(threads)
+            return True
+        except BaseException:
+            self._abandon(threads)
+            raise
+        return False
+
+    def _abandon(self, threads: Iterable[threading.Thread]) -> None:
+        self._stop.set()
+        for driver in self._drivers:
+            driver.kill()
+        deadline = time.monotonic() + 5
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        while not self._queue.empty():
+            item = self._queue.get()
+            if isinstance(item, tuple):
+                self.results[item[0]] = item[1]
+
+    def identity(self) -> DriverIdentity:
+        """Who was judged, as `hello` says, or as far as is known when it never did."""
+        source, hello = self.source, self._hello or {}
+        spec = source if isinstance(source, DriverSpec) else None
+        claims = hello.get("formats", spec.claims if spec else {})
+        return DriverIdentity(
+            name=hello.get("name", source.name),
+            version=hello.get("version", spec.version if spec else ""),
+            language=hello.get("language", spec.language if spec else "Python"),
+            description=spec.description if spec else "",
+            source=str(spec.folder) if spec else "in process",
+            formats={name: tuple(roles) for name, roles in claims.items()},
+            features=tuple(hello.get("features", spec.features if spec else ())),
+        )
+
+    def notes(self) -> list[str]:
+        """Notes of all drivers, each once with how often it was made."""
+        every = [note for driver in self._drivers for note in driver.notes]
+        return [
+            f"{note} ({every.count(note)} times)" if every.count(note) > 1 else note for note in dict.fromkeys(every)
+        ]
+
+    def _work(self, driver: ProcessDriver | InProcessDriver) -> None:
+        try:
+            while not self._stop.is_set():
+                with self._lock:
+                    number, case = next(self._next, (-1, None))
+                if case is None:
+                    break
+                result = self._one(driver, number, case)
+                if self._stop.is_set():
+                    break  # what the driver did while it was being killed says nothing about it
+                self._queue.put((number, result))
+        except BaseException as error:
+            self._queue.put(error)
+        finally:
+            driver.close()
+            self._queue.put(None)
+
+    def _one(self, driver: ProcessDriver | InProcessDriver, number: int, case: Case) -> CaseResult:
+        begun = time.monotonic()
+        bench: Bench | None = None
+        stderr = ""
+        folder = self.settings.scratch / str(number)
+        try:
+            driver.begin()
+            hello = driver.said
+            self._meet(hello)
+            features = frozenset(hello.get("features", ()))
+            reason = skip_reason(case, hello["formats"], features)
+            if reason:
+                outcome = Outcome(Verdict.SKIP, reason)
+            else:
+                folder.mkdir()
+                bench = Bench(driver, folder, features)
+                outcome = judge(case, bench)
+        except DriverFault as fault:
+            calls = len(bench.exchanges) if bench else 0
+            outcome = Outcome(Verdict.ERROR, f"the driver {fault}", call=calls - 1 if calls else None)
+        except TrajconformError as error:
+            if bench is None:
+                raise
+            outcome = Outcome(Verdict.ERROR, f"the case cannot be used: {error}")
+        except Exception as error:  # a failure of the kit's own costs one case, and is shown as what it is
+            outcome = Outcome(Verdict.ERROR, f"the kit itself failed: {type(error).__name__}: {error}")
+            stderr = traceback.format_exc()
+        log = "" if outcome.verdict in _QUIET and not self.settings.evidence_of_all else driver.log()
+        result = self._result(case, outcome, bench, stderr + log, time.monotonic() - begun)
+        if self.settings.keep is not None and result.verdict in (Verdict.FAIL, Verdict.ERROR):
+            result = replace(result, kept=str(_keep(self.settings.keep, result, folder)))
+        shutil.rmtree(folder, ignore_errors=True)
+        return result
+
+    def _meet(self, hello: dict[str, Any]) -> None:
+        """Take note of who the driver is, the first time; hold what it claims to its ``driver.toml``."""
+        with self._lock:
+            if self._hello is hello or self._hello == hello:
+                return
+            if isinstance(self.source, DriverSpec):
+                _check_claims(self.source, hello)
+            self._hello = self._hello or hello
+
+    def _result(self, case: Case, outcome: Outcome, bench: Bench | None, stderr: str, seconds: float) -> CaseResult:
+        shown = outcome.verdict not in _QUIET or self.settings.evidence_of_all
+        return CaseResult(
+            case=case.id,
+            title=case.title,
+            format=case.format,
+            topic=case.topic,
+            role=case.role,
+            clauses=tuple(case.clauses),
+            verdict=outcome.verdict,
+            message=outcome.message,
+            differences=outcome.differences,
+            exchanges=tuple(bench.exchanges) if bench and shown else (),
+            expected=outcome.expected if shown else None,
+            call=outcome.call,
+            seconds=seconds,
+            stderr=stderr,
+            note=outcome.note,
+        )
+
+
+def _make_driver(source: DriverSpec | InProcess, request_seconds: float | None) -> ProcessDriver | InProcessDriver:
+    if isinstance(source, InProcess):
+        return InProcessDriver(source)
+    limits = source.limits
+    if request_seconds is not None:
+        limits = replace(limits, request_seconds=request_seconds)
+    command = [source.expand(part) for part in source.command]
+    env = {name: source.expand(value) for name, value in source.env.items()}
+    return ProcessDriver(command, source.folder, env, limits)
+
+
+def _check_startable(spec: DriverSpec) -> None:
+    problem = spec.setup_problem()
+    if problem:
+        raise TrajconformError(problem)
+    program = spec.expand(spec.command[0])
+    found = shutil.which(program) if "/" not in program else shutil.which(spec.folder / program)
+    if found is None:
+        raise TrajconformError(
+            f"cannot start the driver {spec.name}: {program} is not there or may not be run "
+            f"([run] command in {spec.folder / 'driver.toml'})"
+        )
+
+
+def _check_claims(spec: DriverSpec, hello: Mapping[str, Any]) -> None:
+    said = {f"to {role} {name}" for name, roles in hello["formats"].items() for role in roles}
+    said |= {f"the feature {feature}" for feature in hello.get("features", ())}
+    written = {f"to {role} {name}" for name, roles in spec.claims.items() for role in roles}
+    written |= {f"the feature {feature}" for feature in spec.features}
+    more = sorted(said - written)
+    if more:
+        raise TrajconformError(
+            f"the driver {spec.name} claims in hello what its driver.toml does not: {', '.join(more)}; "
+            f"correct one of the two ({spec.folder / 'driver.toml'})"
+        )
+
+
+def _keep(keep: Path, result: CaseResult, folder: Path) -> Path:
+    """Leave all there is about a case in ``keep/<case>``; what an earlier run left there is replaced."""
+    target = keep / result.case
+    if (target / _MARKER).is_file():
+        shutil.rmtree(target)
+    target.mkdir(parents=True, exist_ok=True)
+    if folder.exists():
+        shutil.copytree(folder, target / "files", symlinks=True, dirs_exist_ok=True)
+    lines = [f"{result.case}: {result.title}", f"clauses: {', '.join(result.clauses)}"]
+    lines += [f"{result.verdict}: {result.message}", *(f"  {difference}" for difference in result.differences)]
+    (target / _MARKER).write_text("\n".join(lines) + "\n", "utf-8")
+    for number, exchange in enumerate(result.exchanges, 1):
+        stem = f"{number:02}-{exchange.request['op']}"
+        _write_json(target / f"{stem}.request.json", exchange.request)
+        if exchange.reply is not None:
+            _write_json(target / f"{stem}.reply.json", exchange.reply)
+    if result.expected is not None:
+        _write_json(target / "expected.json", result.expected)
+    if result.stderr:
+        (target / "stderr.txt").write_text(result.stderr, "utf-8")
+    return target
+
+
+def _write_json(path: Path, document: Any) -> None:
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")

@@ -1,0 +1,98 @@
+"""Known failures: any change is a deviation, either way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trajconform.harness.baseline import hold_against, load_expectations
+from trajconform.harness.verdicts import CaseResult, DriverIdentity, RunResult, Verdict
+from trajconform.model.errors import TrajconformError
+
+LIST = """
+- {case: mrec/x/fails, clause: MREC-X-01, reason: it does}
+- {case: mrec/x/crashes, clause: MREC-X-01, verdict: ERROR, reason: it does}
+- {case: "mrec/y/*", clause: MREC-Y-01, reason: all of them, does: nothing, link: "https://example.org/1"}
+"""
+AS_LISTED = {
+    "mrec/x/fails": "FAIL",
+    "mrec/x/crashes": "ERROR",
+    "mrec/x/passes": "PASS",
+    "mrec/y/a": "FAIL",
+    "mrec/y/b@c": "FAIL",
+    "mrec/z/info": "INFO",
+}
+
+
+def held(tmp_path: Path, verdicts: dict[str, str], text: str = LIST, **kwargs: Any) -> RunResult:
+    path = tmp_path / "known-failures.yaml"
+    path.write_text(text)
+    results = tuple(
+        CaseResult(name, "t", "mrec", "x", "reader", (f"MREC-{name.split('/')[1].upper()}-01",), Verdict(verdict), "m")
+        for name, verdict in verdicts.items()
+    )
+    driver = DriverIdentity("d", "1", "C", "", "in process", {})
+    run = RunResult(driver, results, len(results), "", 1.0, 1, "0", **kwargs)
+    return hold_against(run, load_expectations(path))
+
+
+def test_a_run_just_as_listed_has_no_deviation(tmp_path: Path) -> None:
+    run = held(tmp_path, AS_LISTED)
+    assert run.deviations == ()
+    assert run.exit_status == 0
+
+
+@pytest.mark.parametrize(
+    ("case", "verdict", "kind"),
+    [
+        ("mrec/x/passes", "FAIL", "unexpected failure"),
+        ("mrec/x/passes", "ERROR", "unexpected failure"),
+        ("mrec/x/fails", "PASS", "unexpected pass"),
+        ("mrec/x/fails", "INFO", "unexpected pass"),
+        ("mrec/x/fails", "ERROR", "other verdict"),
+        ("mrec/x/crashes", "FAIL", "other verdict"),
+        ("mrec/x/fails", "SKIP", "not judged"),
+        ("mrec/y/b@c", "PASS", "unexpected pass"),
+    ],
+)
+def test_every_change_is_one_deviation(tmp_path: Path, case: str, verdict: str, kind: str) -> None:
+    run = held(tmp_path, AS_LISTED | {case: verdict})
+    assert run.deviations is not None
+    assert [(d.case, d.kind, d.actual) for d in run.deviations] == [(case, kind, verdict)]
+    assert run.exit_status == 1
+
+
+def test_an_entry_without_a_case_is_stale_in_a_whole_run_only(tmp_path: Path) -> None:
+    some = {name: verdict for name, verdict in AS_LISTED.items() if name != "mrec/x/fails"}
+    run = held(tmp_path, some)
+    assert [(d.case, d.kind) for d in run.deviations or ()] == [("mrec/x/fails", "stale entry")]
+    assert held(tmp_path, some, selection={"topics": ["x"], "globs": []}).deviations == ()
+    assert held(tmp_path, some, interrupted=True).deviations == ()
+    assert held(tmp_path, some, selection={"topics": [], "globs": []}).exit_status == 1
+
+
+def test_an_entry_with_a_clause_that_the_case_does_not_bind_is_stale(tmp_path: Path) -> None:
+    run = held(tmp_path, {"mrec/x/fails": "FAIL"}, "[{case: mrec/x/fails, clause: MREC-Y-01, reason: moved}]")
+    assert [(d.case, d.kind) for d in run.deviations or ()] == [("mrec/x/fails", "stale entry")]
+
+
+def test_without_a_list_every_failure_is_unexpected(tmp_path: Path) -> None:
+    run = held(tmp_path, {"mrec/x/fails": "FAIL", "mrec/x/passes": "PASS"}, "")
+    assert [d.kind for d in run.deviations or ()] == ["unexpected failure"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[{case: a, clause: C-1}]", "'reason' is a required property"),
+        ("[{case: a, clause: C-1, reason: r, verdict: PASS}]", r"\[0\]\.verdict: 'PASS' is not one of"),
+        ("{a: 1}", "is not of type 'array'"),
+        ("[", "known-failures.yaml"),
+        ("[{case: a, clause: C-1, reason: r, since: 3}]", "'since' was unexpected"),
+    ],
+)
+def test_faults_of_the_list_are_named(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(TrajconformError, match=words):
+        held(tmp_path, {}, text)
