@@ -50,7 +50,7 @@ def expectation(case: Case) -> str:
         return "refusing"
     if isinstance(expect, dict) and expect.get("violations"):
         return "refusing"
-    if any(call.refused for call in case.script or ()):
+    if any(call.get("refused") for call in case.script):
         return "refusing"
     return "accepting"
 

@@ -166,7 +166,7 @@ def _decodes(store: Path, node: str, spec: Mapping[str, Any]) -> bool:
     import zarr
 
     wanted = array_values(node, spec)
-    found = zarr.open_array(store=str(store / node), mode="r")[...]
+    found: Any = zarr.open_array(store=str(store / node), mode="r")[...]
     if wanted.dtype == object:
         found = strings(str(s) for s in found.ravel().tolist()).reshape(found.shape)
     return same_bits(wanted, found)

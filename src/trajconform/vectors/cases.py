@@ -255,8 +255,7 @@ def _members(each: Any, base: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     bits = range(8) if spec.get("bits") == "all" else spec.get("bits", [0])
     rows = _table(table, first, stop)
     then = list(each.get("then") or ())
-    for place in range(first, stop):
-        row = rows[place]
+    for place, row in sorted(rows.items()):
         for bit in bits if kind == "flip" else (None,):
             if kind == "cut":
                 name, words = f"cut-{place:04}", f"cut to {place} bytes"
@@ -379,11 +378,11 @@ def golden_reply(root: Path, format_name: str, name: str) -> dict[str, Any]:
     return reply
 
 
-def golden_bytes(name: str, format_name: str, root: Path | None = None) -> bytes:
-    """The bytes of a golden file (formats of one file)."""
+def golden_path(format_name: str, name: str, root: Path | None = None) -> Path:
+    """The golden file or store itself."""
     from trajconform import kit
 
-    return _golden_file(root or kit.root(), format_name, name).with_suffix(".otj").read_bytes()
+    return _golden_file(root or kit.root(), format_name, name).with_suffix(f".{format_name}")
 
 
 @functools.lru_cache(maxsize=256)
@@ -401,7 +400,7 @@ def input_files(case: Case) -> dict[str, bytes]:
         if case.format == "otj":
             from trajconform.vectors.otj_golden import apply_otj_defects
 
-            data = golden_bytes(case.input["golden"], "otj", case.root)
+            data = golden_path("otj", case.input["golden"], case.root).read_bytes()
             return {"": apply_otj_defects(data, case.input.get("defects") or ())}
         from trajconform.vectors.defects import apply_mrec_defects
         from trajconform.vectors.mrec_golden import emit_store
