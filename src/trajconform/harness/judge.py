@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from trajconform.harness import formats
 from trajconform.harness.protocol import Answer, DriverFault
 from trajconform.harness.verdicts import Exchange, Verdict
-from trajconform.model.errors import Refused
+from trajconform.model.errors import Refused, TrajconformError
 from trajconform.model.reply import Difference, compare
 from trajconform.vectors.cases import Case, expected_reply, golden_path, materialise, script_calls
 
@@ -126,7 +126,7 @@ def _judge_reader(case: Case, bench: Bench, path: Path) -> Outcome:
             return Outcome(Verdict.PASS, note=answer.reason)
         said = f"accepted what a reader refuses and handed back {_summary(answer.body)}"
         return Outcome(Verdict.FAIL, said, expected={"refused": True}, call=0)
-    expected = expected_reply(case, expect)
+    expected = _expected(case, expect)
     if answer.kind == "refused":
         return Outcome(Verdict.FAIL, f"refused what a reader accepts: {answer.reason}", expected=expected, call=0)
     if isinstance(expect, Mapping) and "may_follow" in expect:
@@ -137,11 +137,18 @@ def _judge_reader(case: Case, bench: Bench, path: Path) -> Outcome:
     return Outcome(Verdict.FAIL, _count(differences), differences, expected, 0)
 
 
+def _expected(case: Case, expect: Any) -> dict[str, Any]:
+    reply = expected_reply(case, expect)
+    if reply is None:
+        raise TrajconformError(f"{case.path}: {case.id}: the expectation {expect!r} is none for a {case.role}")
+    return reply
+
+
 def _with_followers(
     case: Case, expect: Mapping[str, Any], expected: dict[str, Any], actual: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The expected reply, with those of the optional frames that the reader handed back in order."""
-    whole = expected_reply(case, "accepted")["frames"]
+    whole = _expected(case, "accepted")["frames"]
     optional = [whole[i] for i in expect["may_follow"]]
     frames = list(expected["frames"])
     for frame in actual["frames"][len(frames) :]:
@@ -231,7 +238,7 @@ def _judge_written(case: Case, path: Path, *, committed: bool) -> Outcome:
         steps.append(("the checker", lambda: _violations(kind, path, set(expect.get("violations", ())))))
     expected: Any = dict(expect)
     if "frames" in expect:
-        expected = expected_reply(case, expect)
+        expected = _expected(case, expect)
         steps.append(("reading it back", lambda: _read_back(kind, case, path, expected)))
     if expect.get("layout"):
         steps.append(("its layout", lambda: kind.layout(path, expect["layout"])))
@@ -246,7 +253,7 @@ def _judge_written(case: Case, path: Path, *, committed: bool) -> Outcome:
 
 
 def _byte_differences(case: Case, expect: Mapping[str, Any], path: Path) -> Iterator[Difference]:
-    wanted = golden_path(case.format, expect["bytes"]).read_bytes()
+    wanted = golden_path(case.format, expect["bytes"], case.root).read_bytes()
     if "first_frames" in expect:
         wanted = formats.get(case.format).first_frames(wanted, expect["first_frames"])
     actual = path.read_bytes()
