@@ -15,7 +15,7 @@ def check_otj(path: Location) -> list[Violation]:
     that stops inside its last frame is too. Frames after a damaged one are still looked at. OSError where it cannot be
     read."""
     found: list[Violation] = []
-    with Path(path).open("rb") as stream:
+    with Path(path).open("rb", buffering=0) as stream:
         view = FileView(stream)
         for stage in ("structure", "index"):
             for rule in BOOK.select(roles=("store",), stage=stage):

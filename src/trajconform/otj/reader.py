@@ -37,7 +37,7 @@ class Tail:
 
 def open_otj(path: Location) -> OtjFile:
     """Open a file and read its header. `Refused` names the clause where a reader has to refuse; OSError otherwise."""
-    stream = Path(path).open("rb")  # noqa: SIM115  (the file closes it)
+    stream = Path(path).open("rb", buffering=0)  # noqa: SIM115  (the file closes it)
     try:
         return OtjFile(FileView(stream), stream)
     except BaseException:

@@ -30,8 +30,11 @@ class FileView:
         """Exactly ``size`` bytes. OSError when the file has become shorter since it was opened."""
         self._stream.seek(offset)
         data = self._stream.read(size)
-        if len(data) != size:
-            raise OSError(f"the file became shorter while it was read: {size} bytes at {offset} are not there any more")
+        while len(data) < size:  # a raw stream may give less than it was asked for
+            more = self._stream.read(size - len(data))
+            if not more:
+                raise OSError(f"the file became shorter while it was read: {size} bytes at {offset} are not all there")
+            data += more
         return data
 
     @cached_property
