@@ -96,6 +96,8 @@ def judge(case: Case, bench: Bench) -> Outcome:
     """Run one case. `DriverFault` where the driver gave no answer."""
     if case.role == "writer":
         return _judge_writer(case, bench)
+    if case.role not in ("reader", "store"):
+        raise TrajconformError(f"{case.path}: {case.id}: there is no way to run a case of role {case.role}")
     path = materialise(case, bench.folder)
     before = snapshot(path)
     outcome = _judge_store(case, bench, path) if case.role == "store" else _judge_reader(case, bench, path)

@@ -7,6 +7,7 @@ An assertion names a node relative to the record root and one thing about it::
     {node: trajectory/atoms, attribute: uniform_rows, absent: true}
     {node: trajectory/atoms/step_index, values: [0, 5]}        the rows of an array, exactly, in its dtype
     {node: trajectory/atoms/x, dtype: f64}
+    {node: trajectory, files_at_most: 40}                      files at and below the node
 
 An array may be stored longer than it is asserted, as long as what follows is a tail: for a ``step_index`` entries that
 are not below ``nstep``, for anything else whatever no update owns.
@@ -59,6 +60,10 @@ def layout_differences(store: Path, assertions: Sequence[Mapping[str, Any]]) -> 
             found = _dtype(metadata)
             if found != assertion["dtype"]:
                 yield Difference(f"{node} dtype", str(assertion["dtype"]), found)
+        elif "files_at_most" in assertion:
+            most, count = int(assertion["files_at_most"]), sum(path.is_file() for path in (store / node).rglob("*"))
+            if count > most:
+                yield Difference(node, f"at most {most} files", f"{count} files")
         else:
             raise TrajconformError(f"the layout assertion about {node!r} says nothing: {dict(assertion)}")
 
@@ -111,9 +116,12 @@ def _values(store: Path, node: str, plain: Any, metadata: Mapping[str, Any]) -> 
 
 
 def _stored(store: Path, node: str) -> Array:
-    module = importlib.import_module("trajconform.mrec.node")
-    array = module.read_array(module.Store(store), node)
-    values: Array = array.rows(0, array.shape[0])
+    files = importlib.import_module("trajconform.mrec.store").Store(store)
+    try:
+        array = importlib.import_module("trajconform.mrec.node").ArrayNode(files, node)
+        values: Array = array.rows(0, array.shape[0])
+    finally:
+        files.close()
     return values
 
 
