@@ -18,6 +18,9 @@ from plain_otj import NotOtj, sound_frames
 
 from trajconform.model.arrays import encode_array
 from trajconform.model.reply import compare
+from trajconform.otj.checker import check_otj
+from trajconform.otj.format import Layout
+from trajconform.vectors.otj_golden import apply_otj_defects
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ROOT / "vectors" / "otj" / "files"
@@ -44,8 +47,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Talk:
     """A conversation with the program."""
 
-    def __init__(self, program: Path) -> None:
-        self._process = subprocess.Popen([str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, program: Path, *arguments: str) -> None:
+        self._process = subprocess.Popen([str(program), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._id = 0
 
     def __call__(self, **request: Any) -> dict[str, Any]:
@@ -78,7 +81,7 @@ def test_manners(talk: Talk) -> None:
     assert talk(op="hello", protocol=1)["ok"]["formats"] == {"otj": ["read", "write"]}
     assert "error" in talk(op="hello", protocol=2)
     assert "unsupported" in talk(op="read", format="mrec", path="x")
-    assert "unsupported" in talk(op="check", format="otj", path="x")
+    assert "error" in talk(op="check", format="otj", path=str(FILES / "none.otj"))
     assert "unsupported" in talk(op="reopen", format="otj", path="x")
     assert "error" in talk(op="read", format="otj", path=str(FILES / "none.otj"))
     assert "error" in talk(op="read", format="otj")
@@ -205,6 +208,46 @@ def test_hostile_and_broken_files(talk: Talk, tmp_path: Path) -> None:
         assert [int(frame["step"]) for frame in reply["ok"]["frames"]] == [
             int.from_bytes(sound[n][:8], "little") for n in range(before)
         ]
+
+
+def test_checks_what_the_bundled_checker_checks(talk: Talk, tmp_path: Path) -> None:
+    """Clause, frame and byte of every breach, in two programs that share nothing."""
+    rng = random.Random(33)
+    path = tmp_path / "file.otj"
+    names = ["double-positions", "single-velocities", "two-roundings-single", "many-frames", "timestep-infinite"]
+    seen = set()
+    for _ in range(400):
+        data = bytearray((FILES / f"{rng.choice(names)}.otj").read_bytes())
+        for _ in range(rng.randint(0, 3)):
+            data[rng.choice([rng.randrange(56), rng.randrange(len(data))])] ^= 1 << rng.randrange(8)
+        layout = Layout(int.from_bytes(data[16:24], "little"), bool(data[12] & 1), bool(data[12] & 2))
+        if rng.random() < 0.2 and layout.count(len(data)) > 0:  # a time that is one or a few values off
+            data[layout.offset(0) + 8] ^= rng.randrange(1, 8)
+        if layout.header <= len(data) and rng.random() < 0.5:  # a right checksum over the changed frames
+            frames = range(layout.count(len(data)))
+            data = bytearray(apply_otj_defects(bytes(data), [{"fix_frame_checksum": {"frame": n}} for n in frames]))
+        if rng.random() < 0.2:
+            del data[rng.randrange(len(data)) :]
+        path.write_bytes(data)
+        found = talk(op="check", format="otj", path=str(path))["ok"]["violations"]
+        expected = [(v.clause, v.path, v.index, v.offset) for v in check_otj(path)]
+        assert [(v["clause"], v["path"], v.get("index"), v["offset"]) for v in found] == expected
+        seen.update(v["clause"] for v in found)
+    assert seen >= {"OTJ-HEADER-01", "OTJ-HEADER-03", "OTJ-HEADER-10", "OTJ-FLAGS-03", "OTJ-SUM-02", "OTJ-SUM-03"}
+    assert seen >= {"OTJ-FRAME-07", "OTJ-FRAME-08"}
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_one_precision_alone(program: Path, precision: str) -> None:
+    talk = Talk(program, "--precision", precision)
+    assert precision in talk(op="hello", protocol=1)["ok"]["features"]
+    for name in ("single-velocities", "double-velocities"):
+        reply = talk(op="read", format="otj", path=str(FILES / f"{name}.otj"))
+        assert ("ok" if name.startswith(precision) else "refused") in reply
+    assert ("unsupported" in talk(op="create", format="otj", path="/none/x", declaration=declared())) == (
+        precision == "single"
+    )
+    assert talk.end() == 0
 
 
 @pytest.mark.parametrize(

@@ -64,9 +64,7 @@ def test_the_table_of_the_specification(repository: Path) -> None:
         assert float(got[0]) == float(time) == time_of(int(step), float(timestep), precision == "single")
 
 
-@pytest.mark.parametrize(
-    "golden", ["straight-to-single", "two-roundings-single", "time-rounding-double"]
-)
+@pytest.mark.parametrize("golden", ["straight-to-single", "two-roundings-single", "time-rounding-double"])
 def test_goldens_meant_to_tell_roundings_apart_do(repository: Path, golden: str) -> None:
     """Each of these files has a frame whose time another way of rounding would get wrong."""
     import yaml

@@ -15,10 +15,13 @@ static const char *const COMPONENTS[OTJ_MAX_COMPONENTS] = {"x", "y", "z", "vx", 
 
 static OtjWriter writer;
 
+/* The one precision that this run reads and writes ("single", "double"); NULL: both. */
+static const char *precision;
+
 /* What a request gets: the text behind its id. */
 static void answer(Buffer *reply, const char *kind, const char *member, const char *text)
 {
-    reply->length = 0;
+    reply->length = 0; /* whatever was being answered is dropped */
     buffer_text(reply, "\"");
     buffer_text(reply, kind);
     buffer_text(reply, "\":{\"");
@@ -207,9 +210,48 @@ static void do_read(const Json *request, Buffer *reply)
     OtjStatus status = otj_open(&reader, path, &problem);
     if (status != OTJ_OK)
         outcome(reply, status, &problem);
+    else if (precision != NULL && reader.shape.single != (strcmp(precision, "single") == 0))
+        refused(reply, "a file of the precision that this reader was not built for");
     else
         put_trajectory(reply, &reader, first, stop < reader.frames ? stop : reader.frames, range == NULL);
     otj_close(&reader);
+}
+
+/* ---- checking ---- */
+
+static void put_violation(void *to, const char *clause, int64_t frame, uint64_t offset, const char *message)
+{
+    Buffer *reply = to;
+    buffer_text(reply, reply->data[reply->length - 1] == '[' ? "" : ",");
+    buffer_text(reply, "{\"clause\":\"");
+    buffer_text(reply, clause);
+    if (frame < 0) {
+        buffer_text(reply, "\",\"path\":\"header\"");
+    } else {
+        buffer_text(reply, "\",\"path\":\"frame\",\"index\":");
+        buffer_u64(reply, (uint64_t)frame);
+    }
+    buffer_text(reply, ",\"offset\":");
+    buffer_u64(reply, offset);
+    buffer_text(reply, ",\"message\":");
+    buffer_json_string(reply, message);
+    buffer_text(reply, "}");
+}
+
+static void do_check(const Json *request, Buffer *reply)
+{
+    const char *path;
+    OtjProblem problem;
+    if (!is_otj(request, reply) || (path = get_path(request, reply)) == NULL)
+        return;
+    buffer_text(reply, "\"ok\":{\"violations\":[");
+    if (reply->failed)
+        return;
+    OtjStatus status = otj_check(path, put_violation, reply, &problem);
+    if (status == OTJ_OK)
+        buffer_text(reply, "]}");
+    else
+        outcome(reply, status, &problem);
 }
 
 /* ---- writing ---- */
@@ -235,6 +277,10 @@ static void do_create(const Json *request, Buffer *reply)
     drop_writer();
     const Json *velocities = json_get(declaration, "velocities");
     bool single = json_is(json_get(declaration, "precision"), "single");
+    if (precision != NULL && !json_is(json_get(declaration, "precision"), precision)) {
+        unsupported(reply, "writing the other precision");
+        return;
+    }
     if (json_u64(json_get(declaration, "particles"), &particles) != INTEGER_OK) {
         refused(reply, "particles is not an integer from 0 to 2^64 - 1");
         return;
@@ -334,11 +380,22 @@ static void do_close(Buffer *reply)
 static void do_hello(const Json *request, Buffer *reply)
 {
     uint64_t protocol = 0;
-    if (json_u64(json_get(request, "protocol"), &protocol) != INTEGER_OK || protocol != 1)
+    if (json_u64(json_get(request, "protocol"), &protocol) != INTEGER_OK || protocol != 1) {
         error(reply, "this driver speaks protocol 1");
-    else
-        buffer_text(reply, "\"ok\":{\"name\":\"c-otj\",\"version\":\"1.0\",\"language\":\"C\","
-                           "\"formats\":{\"otj\":[\"read\",\"write\"]},\"features\":[\"range\"]}");
+        return;
+    }
+    buffer_text(reply, "\"ok\":{\"name\":\"c-otj");
+    buffer_text(reply, precision == NULL ? "" : "-");
+    buffer_text(reply, precision == NULL ? "" : precision);
+    buffer_text(reply, "\",\"version\":\"1.0\",\"language\":\"C\","
+                       "\"formats\":{\"otj\":[\"read\",\"write\"]},\"features\":[\"range\"");
+    if (precision == NULL) {
+        buffer_text(reply, ",\"single\",\"double\",\"check:otj\"");
+    } else {
+        buffer_text(reply, ",");
+        buffer_json_string(reply, precision);
+    }
+    buffer_text(reply, "]}");
 }
 
 static void dispatch(const Json *request, Buffer *reply)
@@ -348,6 +405,8 @@ static void dispatch(const Json *request, Buffer *reply)
         do_hello(request, reply);
     else if (json_is(op, "read"))
         do_read(request, reply);
+    else if (json_is(op, "check"))
+        do_check(request, reply);
     else if (json_is(op, "create"))
         do_create(request, reply);
     else if (json_is(op, "append"))
@@ -373,8 +432,15 @@ static void send_reply(uint64_t id, const Buffer *reply)
     fflush(stdout);
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
+    if (count == 3 && strcmp(arguments[1], "--precision") == 0 &&
+        (strcmp(arguments[2], "single") == 0 || strcmp(arguments[2], "double") == 0)) {
+        precision = arguments[2];
+    } else if (count != 1) {
+        fprintf(stderr, "usage: c-otj [--precision single|double]\n");
+        return 2;
+    }
     char *line = NULL;
     size_t capacity = 0;
     ssize_t length;

@@ -75,6 +75,20 @@ static OtjStatus read_at(OtjReader *reader, uint64_t offset, unsigned char *to, 
     return OTJ_OK;
 }
 
+/* A breach of the format: reported where all are collected, else the reason to refuse the file. */
+static OtjStatus breach(OtjReader *reader, OtjProblem *problem, const char *clause, int64_t frame, uint64_t offset,
+                        const char *form, ...)
+{
+    va_list arguments;
+    va_start(arguments, form);
+    vsnprintf(problem->reason, sizeof problem->reason, form, arguments);
+    va_end(arguments);
+    if (reader->report == NULL)
+        return OTJ_REFUSED;
+    reader->report(reader->to, clause, frame, offset, problem->reason);
+    return OTJ_OK;
+}
+
 static OtjStatus read_header(OtjReader *reader, OtjProblem *problem)
 {
     unsigned char fixed[FIXED];
@@ -83,18 +97,21 @@ static OtjStatus read_header(OtjReader *reader, OtjProblem *problem)
     if (status != OTJ_OK)
         return status;
     if (memcmp(fixed, MAGIC, have < sizeof MAGIC ? have : sizeof MAGIC) != 0)
-        return say(problem, OTJ_REFUSED, "not an otj file: it does not start with ORRERYTJ");
+        return breach(reader, problem, "OTJ-HEADER-01", -1, 0, "not an otj file: it does not start with ORRERYTJ");
+    if (have >= 12 && get(fixed + 8, 4) != 1)
+        return breach(reader, problem, "OTJ-HEADER-03", -1, 8, "version %" PRIu64 " is not known", get(fixed + 8, 4));
     if (have < FIXED)
-        return say(problem, OTJ_REFUSED, "the file ends inside its header, after %zu bytes", have);
-    uint64_t version = get(fixed + 8, 4), flags = get(fixed + 12, 4), particles = get(fixed + 16, 8);
-    if (version != 1)
-        return say(problem, OTJ_REFUSED, "version %" PRIu64 " is not known", version);
+        return breach(reader, problem, "OTJ-HEADER-10", -1, 0, "the file ends inside its header, after %zu bytes", have);
+    uint64_t flags = get(fixed + 12, 4), particles = get(fixed + 16, 8);
     if (flags & ~(uint64_t)(FLAG_SINGLE | FLAG_VELOCITIES))
-        return say(problem, OTJ_REFUSED, "flags 0x%08" PRIx64 " set a reserved bit", flags);
+        status = breach(reader, problem, "OTJ-FLAGS-03", -1, 12, "flags 0x%08" PRIx64 " set a reserved bit", flags);
+    if (status != OTJ_OK)
+        return status;
     unsigned scalar = flags & FLAG_SINGLE ? 4 : 8;
     if (reader->length < 32 + scalar || particles > (reader->length - 32 - scalar) / scalar)
-        return say(problem, OTJ_REFUSED, "the header of %" PRIu64 " particles does not fit into %" PRIu64 " bytes",
-                   particles, reader->length);
+        return breach(reader, problem, "OTJ-HEADER-10", -1, 16,
+                      "the header of %" PRIu64 " particles does not fit into %" PRIu64 " bytes", particles,
+                      reader->length);
     if (!otj_shape(&reader->shape, particles, flags & FLAG_SINGLE, flags & FLAG_VELOCITIES) ||
         reader->shape.header > SIZE_MAX)
         return say(problem, OTJ_FAILED, "%" PRIu64 " particles are too many for this machine", particles);
@@ -105,15 +122,14 @@ static OtjStatus read_header(OtjReader *reader, OtjProblem *problem)
     status = read_at(reader, 0, reader->header, size, problem);
     if (status != OTJ_OK)
         return status;
-    if (fnv1a64(FNV_BASIS, reader->header, size - 8) != get(reader->header + size - 8, 8))
-        return say(problem, OTJ_REFUSED, "the checksum of the header is wrong");
     reader->frames = (reader->length - reader->shape.header) / reader->shape.frame;
+    if (fnv1a64(FNV_BASIS, reader->header, size - 8) != get(reader->header + size - 8, 8))
+        return breach(reader, problem, "OTJ-SUM-02", -1, size - 8, "the checksum of the header is wrong");
     return OTJ_OK;
 }
 
-OtjStatus otj_open(OtjReader *reader, const char *path, OtjProblem *problem)
+static OtjStatus open_file(OtjReader *reader, const char *path, OtjProblem *problem)
 {
-    memset(reader, 0, sizeof *reader);
     reader->file = fopen(path, "rb");
     struct stat facts;
     if (reader->file == NULL || fstat(fileno(reader->file), &facts) != 0)
@@ -122,6 +138,12 @@ OtjStatus otj_open(OtjReader *reader, const char *path, OtjProblem *problem)
         return say(problem, OTJ_REFUSED, "not a regular file");
     reader->length = (uint64_t)facts.st_size;
     return read_header(reader, problem);
+}
+
+OtjStatus otj_open(OtjReader *reader, const char *path, OtjProblem *problem)
+{
+    memset(reader, 0, sizeof *reader);
+    return open_file(reader, path, problem);
 }
 
 OtjStatus otj_read(OtjReader *reader, uint64_t n, OtjProblem *problem)
@@ -147,6 +169,79 @@ void otj_close(OtjReader *reader)
     free(reader->header);
     free(reader->frame);
     memset(reader, 0, sizeof *reader);
+}
+
+/* The time: the step as a scalar, times the timestep. The assignments round to the width of the variable, which C
+ * asks for even where the machine computes wider. */
+static void product(const OtjShape *shape, uint64_t step, const unsigned char *factor, unsigned char *out)
+{
+    uint64_t bits = get(factor, shape->scalar);
+    if (shape->single) {
+        uint32_t narrow = (uint32_t)bits;
+        float timestep;
+        memcpy(&timestep, &narrow, 4);
+        volatile float count = (float)step;
+        volatile float time = count * timestep;
+        float result = time;
+        memcpy(&narrow, &result, 4);
+        bits = narrow;
+    } else {
+        double timestep;
+        memcpy(&timestep, &bits, 8);
+        volatile double count = (double)step;
+        volatile double time = count * timestep;
+        double result = time;
+        memcpy(&bits, &result, 8);
+    }
+    put(out, bits, shape->scalar);
+}
+
+/* Place of a scalar among all of its width, so that neighbours differ by one; the zeros are neighbours too. */
+static int64_t ordinal(uint64_t bits, unsigned size)
+{
+    uint64_t sign = UINT64_C(1) << (8 * size - 1);
+    return bits & sign ? -1 - (int64_t)(bits ^ sign) : (int64_t)bits;
+}
+
+static bool is_nan(uint64_t bits, bool single)
+{
+    return single ? (bits & 0x7fffffff) > 0x7f800000 : (bits & INT64_MAX) > UINT64_C(0x7ff0000000000000);
+}
+
+/* The time of the frame read last: the product, or a breach that says whether only its rounding is another. */
+static void check_time(OtjReader *reader, uint64_t n, OtjProblem *problem)
+{
+    const OtjShape *shape = &reader->shape;
+    unsigned char expected[8];
+    product(shape, get(reader->frame, 8), reader->header + FIXED, expected);
+    uint64_t right = get(expected, shape->scalar), found = get(reader->frame + 8, shape->scalar);
+    bool no_number = is_nan(right, shape->single), none_found = is_nan(found, shape->single);
+    if (right == found || (no_number && none_found))
+        return;
+    int64_t a = ordinal(right, shape->scalar), b = ordinal(found, shape->scalar);
+    uint64_t apart = a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
+    const char *clause = no_number || none_found || apart > 2 ? "OTJ-FRAME-07" : "OTJ-FRAME-08";
+    breach(reader, problem, clause, (int64_t)n, shape->header + n * shape->frame + 8,
+           "the time is 0x%" PRIx64 ", the product is 0x%" PRIx64, found, right);
+}
+
+OtjStatus otj_check(const char *path, OtjReport report, void *to, OtjProblem *problem)
+{
+    OtjReader reader;
+    memset(&reader, 0, sizeof reader);
+    reader.report = report;
+    reader.to = to;
+    OtjStatus status = open_file(&reader, path, problem);
+    for (uint64_t n = 0; status == OTJ_OK && n < reader.frames; n++) {
+        status = otj_read(&reader, n, problem);
+        if (status == OTJ_OK)
+            check_time(&reader, n, problem);
+        else if (status == OTJ_REFUSED)
+            status = breach(&reader, problem, "OTJ-SUM-03", (int64_t)n,
+                            reader.shape.header + (n + 1) * reader.shape.frame - 8, "the checksum is wrong");
+    }
+    otj_close(&reader);
+    return status;
 }
 
 /* Write bytes and carry the checksum on. */
@@ -194,38 +289,13 @@ OtjStatus otj_create(OtjWriter *writer, const char *path, const OtjShape *shape,
     return seal(writer, state, written, problem);
 }
 
-/* The time: the step as a scalar, times the timestep. The assignments round to the width of the variable, which C
- * asks for even where the machine computes wider. */
-static void product(const OtjWriter *writer, uint64_t step, unsigned char *out)
-{
-    uint64_t bits = get(writer->timestep, writer->shape.scalar);
-    if (writer->shape.single) {
-        uint32_t narrow = (uint32_t)bits;
-        float timestep;
-        memcpy(&timestep, &narrow, 4);
-        volatile float count = (float)step;
-        volatile float time = count * timestep;
-        float result = time;
-        memcpy(&narrow, &result, 4);
-        bits = narrow;
-    } else {
-        double timestep;
-        memcpy(&timestep, &bits, 8);
-        volatile double count = (double)step;
-        volatile double time = count * timestep;
-        double result = time;
-        memcpy(&bits, &result, 8);
-    }
-    put(out, bits, writer->shape.scalar);
-}
-
 OtjStatus otj_append(OtjWriter *writer, uint64_t step, const unsigned char *const *components, OtjProblem *problem)
 {
     if (writer->broken)
         return say(problem, OTJ_FAILED, "an earlier write failed, the file ends inside a frame");
     unsigned char start[16];
     put(start, step, 8);
-    product(writer, step, start + 8);
+    product(&writer->shape, step, writer->timestep, start + 8);
     uint64_t state = FNV_BASIS;
     bool written = emit(writer, &state, start, 8 + writer->shape.scalar);
     for (unsigned i = 0; i < writer->shape.components; i++)

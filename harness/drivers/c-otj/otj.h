@@ -32,13 +32,18 @@ typedef struct {
     uint64_t frame;      /* F */
 } OtjShape;
 
+/* What a check finds: the clause that a file breaks, the frame (-1: the header), the byte, and why. */
+typedef void (*OtjReport)(void *to, const char *clause, int64_t frame, uint64_t offset, const char *message);
+
 typedef struct {
     FILE *file;
     uint64_t length;
     OtjShape shape;
     uint64_t frames;       /* complete frames, sound or damaged */
-    unsigned char *header; /* H bytes */
+    unsigned char *header; /* H bytes; NULL where the file has no header to go by */
     unsigned char *frame;  /* F bytes, the frame read last */
+    OtjReport report;      /* where breaches go when all are collected; NULL: the first one refuses the file */
+    void *to;
 } OtjReader;
 
 typedef struct {
@@ -55,6 +60,9 @@ OtjStatus otj_open(OtjReader *reader, const char *path, OtjProblem *problem);
 /* Read frame n < reader->frames into reader->frame. OTJ_REFUSED where its checksum is wrong. */
 OtjStatus otj_read(OtjReader *reader, uint64_t n, OtjProblem *problem);
 void otj_close(OtjReader *reader);
+
+/* Report every breach of a clause on files. */
+OtjStatus otj_check(const char *path, OtjReport report, void *to, OtjProblem *problem);
 
 /* Create a file that must not exist yet and write its header: R bytes of timestep, N x R bytes of masses. */
 OtjStatus otj_create(OtjWriter *writer, const char *path, const OtjShape *shape, const unsigned char *timestep,
