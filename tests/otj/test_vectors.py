@@ -203,3 +203,37 @@ def test_each_defect_does_what_it_says() -> None:
 def test_declarations_that_do_not_add_up(change: dict[str, Any], fault: str) -> None:
     with pytest.raises(TrajconformError, match=re.escape(fault)):
         build_otj({**declaration("double-positions"), **change})
+
+
+def test_the_reader_in_the_specification_reads(repository: Path, cases: list[Case], tmp_path: Path) -> None:
+    """The page of Python in the last chapter does what the cases ask of a reader."""
+    text = (repository / "spec/otj/tail.md").read_text("utf-8")
+    [program] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    namespace: dict[str, Any] = {}
+    exec(compile(program, "tail.md", "exec"), namespace)
+    assert len(program.splitlines()) < 50
+    path = tmp_path / "file.otj"
+    judged = 0
+    for case in cases[::2]:
+        if case.role != "reader" or case.expect == "informative":
+            continue
+        judged += 1
+        path.write_bytes(input_files(case)[""])
+        if case.expect == "refused":
+            with pytest.raises(ValueError, match=r"file|specified|header"):
+                namespace["read_otj"](path)
+            continue
+        timestep, masses, frames = namespace["read_otj"](path)
+        declared = declaration(case.input["golden"])
+        kind = "f32" if declared["precision"] == "single" else "f64"
+        count = [declared["particles"]]
+        expect = {"first_frames": len(declared["frames"])} if case.expect == "accepted" else case.expect
+        assert timestep.tobytes() == array_from_plain(kind, declared["timestep"]).tobytes()
+        assert masses.tobytes() == array_from_plain(kind, declared["masses"], count).tobytes()
+        assert len(frames) == expect["first_frames"], case.id
+        for (step, time, components), frame in zip(frames, declared["frames"], strict=False):
+            assert step == frame["step"]
+            assert time.tobytes() == array_from_plain(kind, frame["time"]).tobytes()
+            for name, values in components.items():
+                assert values.tobytes() == array_from_plain(kind, frame[name], count).tobytes()
+    assert judged > 1000
