@@ -59,6 +59,16 @@ def test_many_chains(count: int, length: int, seed: int) -> None:
     assert fnv1a64_rows(rows).tolist() == [fnv(row.tobytes()) for row in rows]
 
 
+@pytest.mark.parametrize("count", [1, 15, 16, 127, 128])
+@pytest.mark.parametrize("length", [100, checksum._LONG_FROM - 1, checksum._LONG_FROM])
+def test_every_way_of_many_chains(count: int, length: int) -> None:
+    rows = np.random.default_rng(count).integers(0, 256, (count, length), dtype=np.uint8)
+    got = fnv1a64_rows(rows).tolist()
+    assert len(got) == count
+    for i in {0, count // 2, count - 1}:
+        assert got[i] == fnv(rows[i].tobytes())
+
+
 def test_rows_of_a_wider_array() -> None:
     wide = np.arange(64 * 80, dtype=np.uint32).astype(np.uint8).reshape(64, 80)
     for count in (3, 64):

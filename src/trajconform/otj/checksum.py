@@ -27,7 +27,10 @@ _BLOCK = 1 << 16
 _PLAIN_BELOW = 4096
 """Below this many bytes the plain loop is faster than setting up the vectors."""
 _SIDE_BY_SIDE_FROM = 16
-"""From this many chains on, a column at a time is faster than one chain after the other."""
+"""From this many chains on, a column at a time is faster than the plain loop on one after the other."""
+_LONG_FROM = 1 << 14
+_LONG_SIDE_BY_SIDE_FROM = 128
+"""The same where the chains are long enough for their vectors."""
 
 U8 = NDArray[np.uint8]
 U64 = NDArray[np.uint64]
@@ -50,7 +53,8 @@ def fnv1a64_rows(rows: U8) -> U64:
     """FNV-1a of each row of ``rows`` u8[k, length], as u64[k]."""
     if rows.ndim != 2 or rows.dtype != np.uint8:
         raise ValueError(f"rows of bytes are u8[k, length], not {rows.dtype}{list(rows.shape)}")
-    if len(rows) < _SIDE_BY_SIDE_FROM:
+    enough = _SIDE_BY_SIDE_FROM if rows.shape[1] < _LONG_FROM else _LONG_SIDE_BY_SIDE_FROM
+    if len(rows) < enough:
         return np.array([fnv1a64(np.ascontiguousarray(row)) for row in rows], dtype=np.uint64)
     state = np.full(len(rows), OFFSET_BASIS, dtype=np.uint64)
     prime = np.uint64(PRIME)
