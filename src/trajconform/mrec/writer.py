@@ -11,16 +11,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from trajconform.model.arrays import Array, array_from_plain, dtype_name, same_bits, strings
+from trajconform.model.arrays import Array, dtype_name, same_bits
 from trajconform.model.errors import Refused, refuse
-from trajconform.model.trajectory import Block, Cell, Column, Frame, MetaValue
+from trajconform.model.trajectory import Block, Cell, Column, Frame
 from trajconform.mrec.declaration import (
     NO_FILL,
     TAGS,
@@ -155,7 +155,10 @@ class MrecWriter:
         self._time_array = self._array("time", "f64")
         self._meta = {
             key: self._array(
-                f"meta/{key}", TAGS[entry.dtype].stored, TAGS[entry.dtype].trailing, attributes={"meta_dtype": entry.dtype}
+                f"meta/{key}",
+                TAGS[entry.dtype].stored,
+                TAGS[entry.dtype].trailing,
+                attributes={"meta_dtype": entry.dtype},
             )
             for key, entry in declaration.meta.items()
         }
@@ -192,7 +195,11 @@ class MrecWriter:
         system = dict(system or {})
         for name, entry in parsed.blocks.items():
             if entry.aligned_with is not None and name in system:
-                raise refuse("MREC-ALIGN-01", f"trajectory/{name}", f"the aligned block {name} shares its name with a system block")
+                raise refuse(
+                    "MREC-ALIGN-01",
+                    f"trajectory/{name}",
+                    f"the aligned block {name} shares its name with a system block",
+                )
         writer = cls(folder, parsed, options, files, encode_declaration(parsed))
         writer._lay_out(system, dict(meta or {}))
         return writer
@@ -241,7 +248,12 @@ class MrecWriter:
                 for place, values in parts:
                     name_of = dtype_name(values)
                     array = GrowingArray(
-                        self._files, place, name_of, values.shape[1:], self._pipeline(name_of, None), frame_rows=len(values)
+                        self._files,
+                        place,
+                        name_of,
+                        values.shape[1:],
+                        self._pipeline(name_of, None),
+                        frame_rows=len(values),
                     )
                     array.append(values)
                     array.land(sync)
@@ -272,10 +284,17 @@ class MrecWriter:
             for c, entry in declared.columns.items()
         }
         masks = {
-            c: self._array(f"{name}/_validity/{c}", "bool", dense=False) for c, e in declared.columns.items() if e.nullable
+            c: self._array(f"{name}/_validity/{c}", "bool", dense=False)
+            for c, e in declared.columns.items()
+            if e.nullable
         }
         return _BlockState(
-            name, declared, columns, masks, self._array(f"{name}/step_index", "u64"), self._array(f"{name}/offset", "u64")
+            name,
+            declared,
+            columns,
+            masks,
+            self._array(f"{name}/step_index", "u64"),
+            self._array(f"{name}/offset", "u64"),
         )
 
     # -- appending -----------------------------------------------------------------------------------------------
@@ -318,14 +337,25 @@ class MrecWriter:
     def _check_number(self, frame: Frame) -> None:
         place = "trajectory/step"
         if not _I64[0] <= frame.step <= _I64[1]:
-            raise refuse("MREC-STEP-01", place, f"step {frame.step} is outside the 64-bit signed integers", index=self._nstep)
+            raise refuse(
+                "MREC-STEP-01", place, f"step {frame.step} is outside the 64-bit signed integers", index=self._nstep
+            )
         if self._last_step is not None and frame.step <= self._last_step:
             raise refuse(
-                "MREC-STEP-01", place, f"step {frame.step} follows {self._last_step}: steps strictly increase", index=self._nstep
+                "MREC-STEP-01",
+                place,
+                f"step {frame.step} follows {self._last_step}: steps strictly increase",
+                index=self._nstep,
             )
         if self._timed is not None and self._timed != (frame.time is not None):
-            word = "has no time, the frames before it have one" if self._timed else "has a time, the frames before it have none"
-            raise refuse("MREC-STEP-01", "trajectory/time", f"the frame {word}: times are all or nothing", index=self._nstep)
+            word = (
+                "has no time, the frames before it have one"
+                if self._timed
+                else "has a time, the frames before it have none"
+            )
+            raise refuse(
+                "MREC-STEP-01", "trajectory/time", f"the frame {word}: times are all or nothing", index=self._nstep
+            )
 
     def _take_number(self, frame: Frame) -> None:
         i = self._nstep
@@ -352,7 +382,12 @@ class MrecWriter:
     def _check_meta(self, frame: Frame) -> dict[str, Array]:
         for key in frame.meta:
             if key not in self.declaration.meta:
-                raise refuse("MREC-META-01", f"trajectory/meta/{key}", f"the metadata key {key} is not declared", index=self._nstep)
+                raise refuse(
+                    "MREC-META-01",
+                    f"trajectory/meta/{key}",
+                    f"the metadata key {key} is not declared",
+                    index=self._nstep,
+                )
         out: dict[str, Array] = {}
         for key, entry in self.declaration.meta.items():
             place = f"trajectory/meta/{key}"
@@ -377,17 +412,25 @@ class MrecWriter:
             raise refuse("MREC-DECL-01", node, f"the block {name} is not declared", index=self._nstep)
         for c in block.columns:
             if c not in declared.columns:
-                raise refuse("MREC-DECL-01", f"{node}/{c}", f"the column {c} of {name} is not declared", index=self._nstep)
+                raise refuse(
+                    "MREC-DECL-01", f"{node}/{c}", f"the column {c} of {name} is not declared", index=self._nstep
+                )
         missing = [c for c in declared.columns if c not in block.columns]
         if missing:
             raise refuse(
-                "MREC-RAGGED-01", node, f"the frame presents {name} without its columns {', '.join(missing)}", index=self._nstep
+                "MREC-RAGGED-01",
+                node,
+                f"the frame presents {name} without its columns {', '.join(missing)}",
+                index=self._nstep,
             )
         columns = {c: self._check_column(node, c, entry, block) for c, entry in declared.columns.items()}
         if declared.structural_shape is not None and block.rows != math.prod(declared.structural_shape):
             shape = list(declared.structural_shape)
             raise refuse(
-                "MREC-BLOCK-01", node, f"{block.rows} rows, the structural shape {shape} asks for {math.prod(shape)}", index=self._nstep
+                "MREC-BLOCK-01",
+                node,
+                f"{block.rows} rows, the structural shape {shape} asks for {math.prod(shape)}",
+                index=self._nstep,
             )
         return Block(block.rows, columns, declared.structural_shape)
 
@@ -406,10 +449,20 @@ class MrecWriter:
         mask = given.mask
         if mask is not None:
             if mask.dtype != np.bool_ or mask.shape != (block.rows,):
-                raise refuse("MREC-NULL-01", place, f"a mask is bool[{block.rows}], given {mask.dtype}{list(mask.shape)}", index=self._nstep)
+                raise refuse(
+                    "MREC-NULL-01",
+                    place,
+                    f"a mask is bool[{block.rows}], given {mask.dtype}{list(mask.shape)}",
+                    index=self._nstep,
+                )
             if not entry.nullable:
                 if not mask.all():
-                    raise refuse("MREC-NULL-01", place, f"the column {name} is not nullable and comes with a mask", index=self._nstep)
+                    raise refuse(
+                        "MREC-NULL-01",
+                        place,
+                        f"the column {name} is not nullable and comes with a mask",
+                        index=self._nstep,
+                    )
                 mask = None
         if entry.nullable:
             mask = np.ones(block.rows, dtype=bool) if mask is None else mask.copy()
@@ -442,23 +495,36 @@ class MrecWriter:
         node = f"trajectory/{name}"
         against = self._resolved(target, blocks)
         if against is None:
-            raise refuse("MREC-ALIGN-01", node, f"{name} is there while {target}, which it is aligned with, is absent", index=self._nstep)
+            raise refuse(
+                "MREC-ALIGN-01",
+                node,
+                f"{name} is there while {target}, which it is aligned with, is absent",
+                index=self._nstep,
+            )
         if against.rows != here.rows:
             carried = "" if name in blocks else " (carried forward; restate it)"
             raise refuse(
-                "MREC-ALIGN-01", node, f"{name} has {here.rows} rows{carried}, {target} has {against.rows}", index=self._nstep
+                "MREC-ALIGN-01",
+                node,
+                f"{name} has {here.rows} rows{carried}, {target} has {against.rows}",
+                index=self._nstep,
             )
 
     def _check_system(self, name: str, here: Block) -> None:
         node, system = f"trajectory/{name}", self._system[name]
         if here.rows != system.rows:
             raise refuse(
-                "MREC-SYSTEM-01", node, f"{here.rows} rows, system/{name} has {system.rows}: rows align one to one", index=self._nstep
+                "MREC-SYSTEM-01",
+                node,
+                f"{here.rows} rows, system/{name} has {system.rows}: rows align one to one",
+                index=self._nstep,
             )
         if "id" in here.columns and "id" in system.columns:
             mine, theirs = here.columns["id"], system.columns["id"]
             if not same_bits(mine.values, theirs.values):
-                raise refuse("MREC-SYSTEM-01", f"{node}/id", f"ids differ from those of system/{name}", index=self._nstep)
+                raise refuse(
+                    "MREC-SYSTEM-01", f"{node}/id", f"ids differ from those of system/{name}", index=self._nstep
+                )
 
     def _check_references(self, name: str, entry: BlockDeclaration, here: Block, blocks: Mapping[str, Block]) -> None:
         targets = {c: "atoms" for c in _ENDPOINTS if c in entry.columns} | dict(entry.targets)
@@ -472,12 +538,22 @@ class MrecWriter:
             else:
                 against = self._resolved(target, blocks)
                 if against is None:
-                    raise refuse("MREC-REF-01", place, f"rows refer to {target}, which this frame does not have", index=self._nstep)
+                    raise refuse(
+                        "MREC-REF-01",
+                        place,
+                        f"rows refer to {target}, which this frame does not have",
+                        index=self._nstep,
+                    )
                 count = against.rows
             values, mask = here.columns[column].values, here.columns[column].mask
             valid = values if mask is None else values[mask]
             if valid.size and int(valid.max()) >= count:
-                raise refuse("MREC-REF-01", place, f"refers to row {int(valid.max())} of {target}, which has {count}", index=self._nstep)
+                raise refuse(
+                    "MREC-REF-01",
+                    place,
+                    f"refers to row {int(valid.max())} of {target}, which has {count}",
+                    index=self._nstep,
+                )
 
     # -- taking updates ------------------------------------------------------------------------------------------
 
@@ -485,7 +561,9 @@ class MrecWriter:
         if state.last is not None and same_update(state.last, block):
             return
         ordinal = self._nstep
-        regular = not state.indexed and block.rows > 0 and ordinal == state.updates and state.uniform in (None, block.rows)
+        regular = (
+            not state.indexed and block.rows > 0 and ordinal == state.updates and state.uniform in (None, block.rows)
+        )
         if not state.indexed and not regular:
             self._migrate(state)
         for c, column in block.columns.items():

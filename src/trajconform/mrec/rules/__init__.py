@@ -1,1 +1,1 @@
-
+"""Rules of mrec, one module a topic of the specification."""

@@ -1,0 +1,226 @@
+"""The bundled mrec reader: strict, lazy, exact.
+
+Opening reads metadata and the small index arrays; rows are read when frames are asked for, whole chunks at a time, over
+windows of many frames. A reader refuses at the first violation of a reader clause: what metadata and indices show at
+once, what only rows show (alignment, references) when the first frame is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from trajconform.model.arrays import Array
+from trajconform.model.errors import Refused
+from trajconform.model.trajectory import Block, Cell, Column, Frame, MetaValue
+from trajconform.mrec.book import run_stage
+from trajconform.mrec.declaration import TAGS, encode_declaration
+from trajconform.mrec.node import ArrayNode
+from trajconform.mrec.rules.step_meta import parse_document
+from trajconform.mrec.store import Store
+from trajconform.mrec.view import BlockView, View
+
+WINDOW_BYTES = 32 * 1024 * 1024
+
+
+def open_mrec(path: Path | str) -> MrecFile:
+    """Open the trajectory of a record, a folder or a packed one. `Refused` names the clause that it breaks."""
+    return MrecFile(Store(path))
+
+
+class MrecFile:
+    """A trajectory open for reading. ``len`` is the number of committed frames; a context manager."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._view = View(store)
+        self._data_checked = False
+        try:
+            self._refuse("structure")
+            self._refuse("index")
+            self._blocks = {name: self._view.block(name) for name in self._view.declaration.blocks}
+            self._meta = {key: self._view.meta(key) for key in self._view.declaration.meta}
+        except BaseException:
+            store.close()
+            raise
+
+    def _refuse(self, stage: str) -> None:
+        for violation in run_stage(self._view, stage, ("reader",)):
+            raise Refused(violation)
+
+    def __enter__(self) -> MrecFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the record."""
+        self._store.close()
+
+    def __len__(self) -> int:
+        return self._view.nstep
+
+    @property
+    def view(self) -> View:
+        """The parts of the store."""
+        return self._view
+
+    @property
+    def declaration(self) -> dict[str, Any]:
+        """The ``sequence_schema``: as pinned (members that are not known kept), else as derived from the groups."""
+        if self._view.pinned:
+            pinned: dict[str, Any] = self._view.attributes["sequence_schema"]
+            return pinned
+        return encode_declaration(self._view.declaration)
+
+    def step(self, ordinal: int) -> int:
+        """Step number of a frame."""
+        return self._view.steps(self._index(ordinal), ordinal + 1)[0]
+
+    def time(self, ordinal: int) -> np.float64 | None:
+        """Time of a frame, None where the run has no times."""
+        times = self._view.times(self._index(ordinal), ordinal + 1)
+        return None if times is None else np.float64(times[0])
+
+    def steps(self) -> list[int]:
+        """All step numbers."""
+        return self._view.steps(0, len(self))
+
+    def times(self) -> Array | None:
+        """All times, f64[len], None where the run has none."""
+        return self._view.times(0, len(self))
+
+    def _index(self, ordinal: int) -> int:
+        if not 0 <= ordinal < len(self):
+            raise IndexError(f"frame {ordinal} of {len(self)}")
+        return ordinal
+
+    def block_state(self, name: str, ordinal: int) -> str:
+        """``absent``, ``empty`` or ``present``: the state of a declared block at a frame."""
+        updates = self._blocks[name].updates
+        update = updates.find(self._index(ordinal))
+        if update < 0:
+            return "absent"
+        first, stop = updates.rows(update)
+        return "present" if stop > first else "empty"
+
+    def frame(self, ordinal: int) -> Frame:
+        """One frame, every block resolved."""
+        self._index(ordinal)
+        return next(self.frames(ordinal, ordinal + 1))
+
+    def __iter__(self) -> Iterator[Frame]:
+        return self.frames(0, len(self))
+
+    def frames(self, first: int, stop: int) -> Iterator[Frame]:
+        """Frames ``first`` up to ``stop``, read in windows of many frames."""
+        stop = min(stop, len(self))
+        if first < 0 or first > len(self):
+            raise IndexError(f"frame {first} of {len(self)}")
+        if not self._data_checked:
+            self._refuse("data")
+            self._data_checked = True
+        at = first
+        while at < stop:
+            end = min(stop, at + self._window(at, stop))
+            yield from self._read_window(at, end)
+            at = end
+
+    def _window(self, first: int, stop: int) -> int:
+        """Frames whose rows together stay within the size of a window; at least one."""
+        if stop - first == 1:
+            return 1
+        size = 1
+        for block in self._blocks.values():
+            update = block.updates.find(first)
+            rows = 0 if update < 0 else block.updates.rows(update)[1] - block.updates.rows(update)[0]
+            for array in block.columns.values():
+                size += rows * int(np.prod(array.trailing, dtype=object)) * (64 if array.dtype == "string" else 8)
+        return max(1, min(WINDOW_BYTES // size, 4096))
+
+    def _read_window(self, first: int, stop: int) -> Iterator[Frame]:
+        steps, times = self._view.steps(first, stop), self._view.times(first, stop)
+        meta = {key: self._meta_values(key, array, first, stop) for key, array in self._meta.items() if array}
+        windows = {name: _BlockWindow(block, first, stop) for name, block in self._blocks.items()}
+        cells: dict[int, Cell] = {}
+        for i in range(first, stop):
+            blocks = {name: found for name, window in windows.items() if (found := window.at(i)) is not None}
+            yield Frame(
+                step=steps[i - first],
+                time=None if times is None else np.float64(times[i - first]),
+                blocks=blocks,
+                cell=self._cell(i, cells),
+                meta={key: MetaValue(self._view.declaration.meta[key].dtype, v[i - first]) for key, v in meta.items()},
+            )
+
+    def _meta_values(self, key: str, array: ArrayNode, first: int, stop: int) -> list[Any]:
+        rows = array.rows(first, stop)
+        if self._view.declaration.meta[key].dtype == "json":
+            return [parse_document(array.path, first + i, text) for i, text in enumerate(rows.tolist())]
+        if TAGS[self._view.declaration.meta[key].dtype].trailing:
+            return list(rows)
+        return [rows[i : i + 1].reshape(()) for i in range(len(rows))]
+
+    def _cell(self, ordinal: int, cache: dict[int, Cell]) -> Cell | None:
+        view = self._view.cell
+        if view is None:
+            return None
+        update = int(np.searchsorted(view.ordinals, np.uint64(ordinal), side="right")) - 1
+        if update < 0:
+            return None
+        if update not in cache:
+            vectors, origin, boundary = self._view.cell_update(update)
+            cache[update] = Cell(vectors if view.defined else np.eye(3), origin, boundary, view.defined)
+        return cache[update]
+
+    def column(self, block: str, column: str, first: int, stop: int) -> list[Array | None]:
+        """The values of one column at each frame of a range, None where the block is absent."""
+        window = _BlockWindow(self._blocks[block], first, min(stop, len(self)), only=column)
+        return [
+            None if (b := window.at(i)) is None else b.columns[column].values
+            for i in range(first, min(stop, len(self)))
+        ]
+
+
+class _BlockWindow:
+    """The rows of a block for a range of frames, read in one go; blocks handed out are views."""
+
+    def __init__(self, block: BlockView, first: int, stop: int, only: str | None = None) -> None:
+        self.block = block
+        self._made: tuple[int, Block] | None = None
+        updates = block.updates
+        low, high = max(updates.find(first), 0), updates.find(stop - 1)
+        self.empty = high < 0
+        if self.empty:
+            return
+        begin, end = updates.rows(low)[0], updates.rows(high)[1]
+        self.begin = begin
+        names = block.declared.columns if only is None else (only,)
+        self.values = {name: block.columns[name].rows(begin, end) for name in names}
+        self.masks = {name: mask.rows(begin, end) for name, mask in block.masks.items() if name in self.values}
+
+    def at(self, ordinal: int) -> Block | None:
+        """The block as frame ``ordinal`` carries it, None where it is absent."""
+        if self.empty:
+            return None
+        update = self.block.updates.find(ordinal)
+        if update < 0:
+            return None
+        if self._made is not None and self._made[0] == update:
+            return self._made[1]
+        first, stop = self.block.updates.rows(update)
+        rows = slice(first - self.begin, stop - self.begin)
+        columns: dict[str, Column] = {}
+        for name, values in self.values.items():
+            mask = self.masks[name][rows] if name in self.masks else None
+            columns[name] = Column(values[rows], None if mask is None or mask.all() else mask)
+        made = Block(stop - first, columns, self.block.declared.structural_shape)
+        self._made = (update, made)
+        return made

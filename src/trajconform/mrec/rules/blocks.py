@@ -1,0 +1,108 @@
+"""Rules of the topics ``blocks``, ``regular`` and ``nullable``: groups, indices, columns and masks of declared blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from trajconform.model.errors import Violation
+from trajconform.mrec.book import each, rules, seen
+from trajconform.mrec.view import View
+
+
+@rules(
+    "MREC-BLOCK-01", "MREC-BLOCK-02", "MREC-BLOCK-03", "MREC-BLOCK-04", "MREC-BLOCK-06", "MREC-BLOCK-07",
+    "MREC-BLOCK-19", "MREC-REGULAR-01", "MREC-REGULAR-02", "MREC-REGULAR-14", "MREC-RAGGED-01", role="store",
+    stage="index",
+)  # fmt: skip
+@rules(
+    "MREC-BLOCK-05", "MREC-BLOCK-09", "MREC-BLOCK-12", "MREC-BLOCK-14", "MREC-BLOCK-20", "MREC-BLOCK-21",
+    "MREC-BLOCK-22", "MREC-BLOCK-25", "MREC-REGULAR-03", "MREC-REGULAR-04", "MREC-REGULAR-05", "MREC-REGULAR-06",
+    "MREC-REGULAR-24", "MREC-DECL-10", "MREC-NULL-05", "MREC-NULL-06", "MREC-NULL-07", "MREC-NULL-08", role="reader",
+    stage="index",
+)  # fmt: skip
+def blocks_are_sound(view: View) -> Iterator[Violation]:
+    yield from each(view.declaration.blocks, lambda name: view.block(name).faults)
+
+
+@rules("MREC-REGULAR-11", "MREC-BLOCK-26", role="store", stage="index")
+def markers_and_index(view: View) -> Iterator[Violation]:
+    for name in view.declaration.blocks:
+        node = f"trajectory/{name}"
+        attributes = view.store.group(node)
+        if attributes is None:
+            continue
+        markers = [m for m in ("uniform_rows", "dense_updates") if m in attributes]
+        arrays = [a for a in ("step_index", "offset") if view.has(f"{node}/{a}")]
+        if markers and arrays:
+            message = f"{' and '.join(markers)} beside {' and '.join(arrays)}; a commit leaves one or the other"
+            yield Violation("MREC-REGULAR-11", node, message, level="MUST NOT")
+        elif len(arrays) == 1:
+            missing = "offset" if arrays[0] == "step_index" else "step_index"
+            yield Violation("MREC-BLOCK-26", node, f"{arrays[0]} stands there without {missing}")
+
+
+@rules("MREC-BLOCK-15", "MREC-BLOCK-16", "MREC-REGULAR-25", role="store", stage="index")
+def structural_shapes(view: View) -> Iterator[Violation]:
+    for name, declared in view.declaration.blocks.items():
+        node = f"trajectory/{name}"
+        attributes = view.store.group(node)
+        shape = declared.structural_shape
+        if attributes is None or shape is None:
+            continue
+        if attributes.get("structural_shape") != list(shape):
+            message = f"structural_shape is {attributes.get('structural_shape')!r}, declared {list(shape)}"
+            yield Violation("MREC-BLOCK-15", node, message)
+        product = math.prod(shape)
+        updates = view.block(name).updates
+        if updates.ordinals is None:
+            size = attributes.get("uniform_rows", product)
+            if size != product:
+                message = f"uniform_rows is {size!r}, the structural shape {list(shape)} has {product} rows"
+                yield Violation("MREC-REGULAR-25", node, message, level="MUST NOT")
+            continue
+        counts = updates.counts()[1]
+        wrong = np.flatnonzero(counts != np.uint64(product)) if product < 2**64 else np.arange(len(counts))
+        if len(wrong):
+            at = int(wrong[0])
+            message = f"update {at} has {counts[at]} rows, the structural shape {list(shape)} asks for {product}"
+            yield Violation("MREC-BLOCK-16", node, message, index=at)
+
+
+@rules("MREC-NULL-01", "MREC-NULL-09", role="store", stage="index")
+def masks_where_they_belong(view: View) -> Iterator[Violation]:
+    for name, declared in view.declaration.blocks.items():
+        node = f"trajectory/{name}"
+        if view.store.group(node) is None:
+            continue
+        present = set(view.store.children(f"{node}/_validity"))
+        for column, entry in declared.columns.items():
+            path = f"{node}/_validity/{column}"
+            if entry.nullable and column not in present:
+                yield Violation("MREC-NULL-01", path, f"the column {column} is nullable and has no mask")
+            elif not entry.nullable and column in present and view.pinned:
+                yield Violation(
+                    "MREC-NULL-09", path, f"the column {column} is not nullable and has a mask", level="MUST NOT"
+                )
+
+
+@rules("MREC-NULL-02", "MREC-BLOCK-23", "MREC-CODEC-12", role="reader", stage="data")
+def rows_decode(view: View) -> Iterator[Violation]:
+    """Every committed row of every column and mask can be decoded: only what is stored is looked at."""
+
+    def look(name: str) -> Iterator[Violation]:
+        block = view.block(name)
+        if block.faults:
+            return
+        for array in (*block.columns.values(), *block.masks.values()):
+            for first, stop in array.stored_spans():
+                for at in range(first, min(stop, block.updates.total), _step(array.trailing)):
+                    yield from seen(array.rows(at, min(at + _step(array.trailing), stop, block.updates.total)))
+
+    yield from each(view.declaration.blocks, look)
+
+
+def _step(trailing: tuple[int, ...]) -> int:
+    return max(1, (1 << 20) // max(1, math.prod(trailing)))

@@ -1,0 +1,74 @@
+"""Rules of the topic ``record``."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+from trajconform.model.errors import Violation
+from trajconform.mrec.book import each, rules, seen
+from trajconform.mrec.view import NEWEST_RECORD, View, is_int, short
+
+
+@rules("MREC-RECORD-01", role="store")
+def root_is_a_group(view: View) -> Iterator[Violation]:
+    if view.store.group("") is None:
+        yield Violation("MREC-RECORD-01", "", "there is no Zarr V3 group at the top of the record")
+
+
+@rules("MREC-RECORD-03", role="reader")
+def version_is_known(view: View) -> Iterator[Violation]:
+    meta = view.store.group("meta")
+    if meta is None or "molrec_version" not in meta:
+        return
+    value = meta["molrec_version"]
+    if not is_int(value) or not 1 <= value <= NEWEST_RECORD:
+        message = f"molrec_version is {short(value)}; it must be a JSON integer from 1 to {NEWEST_RECORD}"
+        yield Violation("MREC-RECORD-03", "meta", message)
+
+
+@rules("MREC-RECORD-05", role="store")
+def frame_shaped_sections(view: View) -> Iterator[Violation]:
+    for section in ("system", "frame"):
+        if view.store.group(section) is not None:
+            yield from each(view.store.children(section), lambda name, section=section: _block(view, section, name))  # type: ignore[misc]
+
+
+def _block(view: View, section: str, name: str) -> Iterator[Violation]:
+    node = f"{section}/{name}"
+    attributes = view.store.group(node)
+    if attributes is None:
+        return
+    count: Any = attributes.get("count")
+    if not is_int(count) or count < 0:
+        yield Violation("MREC-RECORD-05", node, f"count is {short(count)}, not a JSON integer >= 0")
+        return
+    for folder in (node, f"{node}/_validity"):
+        for column in view.store.children(folder):
+            path = f"{folder}/{column}"
+            if view.has(path) and view.array(path).shape[:1] != (count,):
+                shape = list(view.array(path).shape)
+                yield Violation("MREC-RECORD-05", path, f"it has the shape {shape}, the block has count {count}")
+
+
+@rules("MREC-RECORD-07", "MREC-RECORD-08", role="store")
+def packed_entries(view: View) -> Iterator[Violation]:
+    packed = view.packed
+    if packed is None:
+        return
+    for entry in packed.entries:
+        name = entry.filename
+        if name.startswith("/") or "\\" in name or ".." in name.split("/"):
+            message = "the entry's name is absolute, has .. in it or another separator than /"
+            yield Violation("MREC-RECORD-08", name, message, level="MUST NOT")
+        elif name.endswith("/"):
+            yield Violation("MREC-RECORD-07", name, "an entry for a folder; a packed record has entries for files only")
+        elif entry.compress_type != zipfile.ZIP_STORED:
+            yield Violation("MREC-RECORD-07", name, "the entry is compressed; entries are stored")
+
+
+@rules("MREC-RECORD-10", "MREC-RECORD-11", "MREC-CODEC-13", role="reader")
+def nodes_are_nodes(view: View) -> Iterator[Violation]:
+    """Faults of metadata and links come up wherever a node is needed; this rule looks at what every reading needs."""
+    yield from seen(view.store.group(""), view.store.group("meta"), view.attributes)
