@@ -30,7 +30,7 @@ _MISSING = 2**64 - 1
 _ARRAY_KEYS = {"dtype", "data", "shape", "attributes", "layout"}
 _LAYOUT_KEYS = {
     "chunk", "shard", "nested", "codecs", "fill", "fill_value", "index_location", "index_codecs", "omit_chunks",
-    "key_encoding", "separator",
+    "key_encoding", "separator", "omit_shards",
 }  # fmt: skip
 
 Files = dict[str, bytes]
@@ -63,7 +63,7 @@ def emit_array(node: str, spec: Mapping[str, Any]) -> Files:
     ``chunk`` and ``shard`` (rows, or one extent an axis; ``shard: null`` for no sharding), ``nested`` (chunk extents of
     one more level of sharding), ``codecs`` of the inner chunks, ``fill`` (plain) or ``fill_value`` (as the metadata
     spells it), ``index_location``, ``index_codecs``, ``omit_chunks`` (numbers of chunks that are left out because they
-    hold the fill value only), ``key_encoding`` and ``separator``.
+    hold the fill value only; counted within each shard), ``omit_shards`` likewise, ``key_encoding``, ``separator``.
     """
     values = array_values(node, spec)
     dtype = str(spec["dtype"])
@@ -102,7 +102,7 @@ def emit_array(node: str, spec: Mapping[str, Any]) -> Files:
     omitted = set(layout.get("omit_chunks", ()))
     sharded = codecs[0]["name"] == "sharding_indexed" and len(codecs) == 1
     for number, (index, part) in enumerate(_chunks(values, outer)):
-        if not sharded and number in omitted:
+        if number in (set(layout.get("omit_shards", ())) if sharded else omitted):
             _only_fill(node, number, part, fill)
             continue
         data = _encode(_padded(part, outer, fill), codecs, dtype, fill, omitted if sharded else set(), node)
