@@ -206,7 +206,7 @@ class Trajectory:
             start, stride = self.progression("time_progression", is_real)
             out = np.empty(self.nstep, dtype="<f8")
             for i in range(self.nstep):
-                out[i] = float(start) if i == 0 and float(stride) == 0 else float(start) + float(i) * float(stride)
+                out[i] = float(start) if self.nstep == 1 else float(start) + float(i) * float(stride)
             return out
         if self.record.is_array("trajectory/time"):
             return self.rows("trajectory/time", "f64", [], self.nstep)
