@@ -206,10 +206,11 @@ def _parse_precision(at: str, entry: Mapping[str, Any], dtype: str, found: list[
     number = as_float(value)
     if number is None or not MIN_PRECISION <= number <= MAX_PRECISION:
         message = f"precision is {_short(value)}, it must be a number from 2^-1000 to 2^1000"
-        found.append(_bad("MREC-PREC-08", at, message))
+        found += [_bad("MREC-PREC-01", at, message), _bad("MREC-PREC-08", at, message, "SHOULD")]
         return None
     if dtype != "f64":
-        found.append(_bad("MREC-PREC-08", at, f"a precision on a column of {dtype}; only f64 columns have one"))
+        message = f"a precision on a column of {dtype}; only f64 columns have one"
+        found += [_bad("MREC-PREC-02", at, message), _bad("MREC-PREC-08", at, message, "SHOULD")]
         return None
     return number
 
@@ -361,6 +362,8 @@ def _typed_scalar(stored: str, value: Any) -> Any:
         if not digits.isascii() or not digits.isdigit() or len(digits) > 20:
             raise ValueError(f"{_short(value)} is no decimal integer")
         integer = int(value)
+        if abs(integer) <= 2**53:
+            raise ValueError(f"{value!r} is spelled as a string; up to 2^53 an integer is a JSON number")
     return _in_range(stored, integer)
 
 

@@ -222,7 +222,9 @@ def _merge(base: Mapping[str, Any], member: Mapping[str, Any]) -> dict[str, Any]
     out = {**base, **{k: v for k, v in member.items() if k not in ("name", "input", "defects")}}
     if "title" not in member:
         out["title"] = f"{base.get('title')}: {member['name']}"
-    merged = {**(base.get("input") or {}), **(member.get("input") or {})}
+    given = member.get("input") or {}
+    source = {"golden", "nodes"} if given.keys() & {"golden", "nodes"} else set()
+    merged = {k: v for k, v in (base.get("input") or {}).items() if k not in source} | given
     defects = [
         *((base.get("input") or {}).get("defects") or ()),
         *((member.get("input") or {}).get("defects") or ()),

@@ -23,7 +23,7 @@ def names(view: View) -> Iterator[Violation]:
 
 
 @rules("MREC-PREC-01", "MREC-PREC-02", role="store")
-@rules("MREC-PREC-08", role="reader")
+@rules("MREC-PREC-08", role="reader", level="SHOULD")
 def precisions(view: View) -> Iterator[Violation]:
     yield from (v for v in view.declaration_faults if v.clause.startswith("MREC-PREC"))
 
