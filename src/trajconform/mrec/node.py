@@ -91,7 +91,7 @@ class ArrayNode:
         self.attributes: dict[str, Any] = document.get("attributes", {})
         self._cache: OrderedDict[tuple[Any, ...], Array] = OrderedDict()
         self._cached = 0
-        self._indexes: OrderedDict[tuple[str, int], Array] = OrderedDict()
+        self._indexes: OrderedDict[tuple[str, int, int], Array] = OrderedDict()
         unknown = [
             key for key, value in document.items()
             if key not in _KNOWN_KEYS and not (isinstance(value, dict) and value.get("must_understand") is False)
@@ -219,7 +219,7 @@ class ArrayNode:
                     self._bad(f"shuffle with elementsize {_short(size)}")
                 after.append((name, size))
             else:
-                self._bad(f"the codec {_short(name)} is none of a record's codecs", "MREC-CODEC-12")
+                self._bad(f"the codec {_short(name)} is none of a record's codecs", "MREC-CODEC-16")
         if not serial:
             self._bad("no codec makes bytes of the array")
         return Chain(tuple(orders), serial, big, shard, tuple(after))
@@ -254,8 +254,8 @@ class ArrayNode:
 
     @property
     def sharded(self) -> bool:
-        """Whether the codec chain is ``sharding_indexed`` alone."""
-        return self.chain.shard is not None and not self.chain.orders and not self.chain.after
+        """Whether ``sharding_indexed`` makes bytes of the array."""
+        return self.chain.shard is not None
 
     @property
     def trailing(self) -> tuple[int, ...]:
@@ -342,9 +342,11 @@ class ArrayNode:
         return out
 
     def _index(self, shard: Shard, source: Source, count: int, key: tuple[Any, ...]) -> Array:
-        cached = self._indexes.get((source.name, source.start))
+        # A nested shard may start where its outer one does: only the length tells them apart.
+        place = (source.name, source.start, source.length)
+        cached = self._indexes.get(place)
         if cached is not None:
-            self._indexes.move_to_end((source.name, source.start))
+            self._indexes.move_to_end(place)
             return cached
         size = 16 * count + (4 if shard.index_crc else 0)
         if size > source.length:
@@ -354,7 +356,7 @@ class ArrayNode:
             raw = self._crc(raw, source)
         entries = np.frombuffer(raw, dtype=">u8" if shard.index_big else "<u8").astype("<u8").reshape(count, 2)
         self._check_index(entries, source, (0, size) if shard.at_start else (source.length - size, source.length))
-        self._indexes[source.name, source.start] = entries
+        self._indexes[place] = entries
         while len(self._indexes) > 16:
             self._indexes.popitem(last=False)
         return entries

@@ -6,17 +6,28 @@ strictly, and every read has a limit.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import threading
+import re
+import stat
+import struct
 import zipfile
-from pathlib import Path, PurePosixPath
+import zlib
+from collections import OrderedDict
+from pathlib import Path
 from typing import Any, Protocol
 
+from trajconform.model.arrays import Array
 from trajconform.model.errors import Refused, Violation, refuse
 
-MAX_METADATA_BYTES = 64 * 1024 * 1024
-MAX_ENTRY_BYTES = 1024 * 1024 * 1024
+MAX_METADATA_BYTES = 16 * 1024 * 1024
+MAX_INFLATED_BYTES = 64 * 1024 * 1024
+"""What a compressed entry of a packed record is unpacked to at most. A conforming record has none."""
+MAX_JSON_DEPTH = 256
+CACHE_BYTES = 128 * 1024 * 1024
+_OPEN_FILES = 32
+_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 class Files(Protocol):
@@ -36,74 +47,132 @@ class Files(Protocol):
 
 
 class FolderFiles:
-    """A record as a folder. Links are followed only inside it."""
+    """A record as a folder. Links are followed only inside it, and only regular files are read."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
-        self._real = os.path.realpath(root)
+        self._root = os.path.realpath(root)
+        self._folders: dict[str, str | None] = {"": self._root}
+        self._open: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
-    def _path(self, name: str) -> str:
-        path = os.path.join(self._real, *name.split("/")) if name else self._real  # noqa: PTH118 - measured: pathlib is slow here
-        real = os.path.realpath(path)
-        if real != path and not (real == self._real or real.startswith(self._real + os.sep)):
-            raise refuse("MREC-RECORD-10", name, "a link leads out of the record; it is not followed")
-        return real
+    def _folder(self, folder: str) -> str | None:
+        """The real path of a folder of the record, None where there is none."""
+        if folder not in self._folders:
+            above, _, name = folder.rpartition("/")
+            parent = self._folder(above)
+            self._folders[folder] = None if parent is None else self._step(parent, name, folder)
+        return self._folders[folder]
 
-    def size(self, name: str) -> int | None:
-        path = self._path(name)
+    def _step(self, parent: str, name: str, folder: str) -> str | None:
+        if name in ("", ".", ".."):
+            return None
+        path = f"{parent}/{name}"
         try:
-            found = os.stat(path)  # noqa: PTH116
-        except (FileNotFoundError, NotADirectoryError):
+            mode = os.lstat(path).st_mode
+        except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
         except OSError as error:
-            raise refuse("MREC-RECORD-11", name, f"cannot be looked at: {error.strerror}") from None
-        return found.st_size if os.path.isfile(path) else None  # noqa: PTH113
+            if error.errno == errno.ENAMETOOLONG:
+                return None
+            raise refuse("MREC-RECORD-11", folder, f"cannot be opened: {error.strerror}") from None
+        if stat.S_ISLNK(mode):
+            path = self._inside(path, folder)
+        return path if os.path.isdir(path) else None  # noqa: PTH112 - measured: pathlib is slow here
+
+    def _inside(self, path: str, name: str) -> str:
+        real = os.path.realpath(path)
+        if real != self._root and not real.startswith(self._root + os.sep):
+            message = "a link leads out of the record; it is not followed. Put the file itself in its place"
+            raise refuse("MREC-RECORD-10", name, message)
+        return real
+
+    def _handle(self, name: str) -> tuple[int, int] | None:
+        """An open file and its size, None where there is no file."""
+        if name in self._open:
+            self._open.move_to_end(name)
+            return self._open[name]
+        folder, _, base = name.rpartition("/")
+        parent = self._folder(folder)
+        if parent is None or base in ("", ".", ".."):
+            return None
+        path = f"{parent}/{base}"
+        try:
+            try:
+                handle = os.open(path, _FLAGS)
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+                handle = os.open(self._inside(path, name), _FLAGS)
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return None
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return None
+            raise refuse("MREC-RECORD-11", name, f"cannot be opened: {error.strerror}") from None
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            os.close(handle)
+            raise refuse("MREC-RECORD-11", name, "is not a file; a record is made of folders and files")
+        self._open[name] = (handle, found.st_size)
+        while len(self._open) > _OPEN_FILES:
+            os.close(self._open.popitem(last=False)[1][0])
+        return self._open[name]
+
+    def size(self, name: str) -> int | None:
+        found = self._handle(name)
+        return found[1] if found else None
 
     def read(self, name: str, start: int, length: int) -> bytes:
-        path = self._path(name)
+        found = self._handle(name)
+        pieces: list[bytes] = []
         try:
-            handle = os.open(path, os.O_RDONLY)
-            try:
-                pieces = []
-                while length > 0:
-                    piece = os.pread(handle, min(length, 1 << 30), start)
-                    if not piece:
-                        break
-                    pieces.append(piece)
-                    start += len(piece)
-                    length -= len(piece)
-            finally:
-                os.close(handle)
+            while found and length > 0:
+                piece = os.pread(found[0], min(length, 1 << 30), start)
+                if not piece:
+                    break
+                pieces.append(piece)
+                start += len(piece)
+                length -= len(piece)
         except OSError as error:
             raise refuse("MREC-RECORD-11", name, f"cannot be read: {error.strerror}") from None
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def names(self, folder: str) -> list[str]:
-        try:
-            return sorted(os.listdir(self._path(folder)))  # noqa: PTH208
-        except OSError:
+        path = self._folder(folder)
+        if path is None:
             return []
+        try:
+            return sorted(name for name in os.listdir(path) if _is_text(name))  # noqa: PTH208
+        except OSError as error:
+            raise refuse("MREC-RECORD-11", folder, f"cannot be listed: {error.strerror}") from None
 
     def close(self) -> None:
-        return None
+        while self._open:
+            os.close(self._open.popitem()[1][0])
 
 
 class PackedFiles:
-    """A record in one zip file. Entries with an absolute name or ``..`` are not part of it."""
+    """A record in one zip file.
+
+    Entries are read in place. A compressed one breaks a clause on stores but can be decoded: a reader takes it, up to
+    a limit.
+    """
 
     def __init__(self, path: Path) -> None:
+        self._stream = path.open("rb")
         try:
-            self._zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-            raise refuse("MREC-RECORD-07", "", f"not a packed record: {error}") from None
-        self.entries = self._zip.infolist()
-        self._lock = threading.Lock()
-        self._entries = {e.filename: e for e in self.entries if _inside(e.filename) and not e.filename.endswith("/")}
+            self._zip = zipfile.ZipFile(self._stream)
+            self.entries = self._zip.infolist()
+        except Exception as error:  # hostile input makes that module raise errors that have no common base
+            self._stream.close()
+            raise refuse("MREC-RECORD-11", "", f"neither a folder nor a zip file that can be read: {error}") from None
+        self._size = os.fstat(self._stream.fileno()).st_size
+        self._entries = {e.filename: e for e in self.entries if not e.filename.endswith("/")}
         self._folders: dict[str, set[str]] = {}
         for name in self._entries:
             parts = name.split("/")
             for depth in range(len(parts)):
                 self._folders.setdefault("/".join(parts[:depth]), set()).add(parts[depth])
+        self._starts: dict[str, int] = {}
         self._last: tuple[str, bytes] | None = None
 
     def size(self, name: str) -> int | None:
@@ -111,36 +180,93 @@ class PackedFiles:
         return entry.file_size if entry else None
 
     def read(self, name: str, start: int, length: int) -> bytes:
-        with self._lock:
-            if self._last is None or self._last[0] != name:
-                self._last = (name, self._whole(name))
-            return self._last[1][start : start + length]
-
-    def _whole(self, name: str) -> bytes:
         entry = self._entries[name]
-        if entry.file_size > MAX_ENTRY_BYTES:
-            raise refuse("MREC-RECORD-07", name, f"the entry claims {entry.file_size} bytes, more than is unpacked")
+        if entry.compress_type != zipfile.ZIP_STORED:
+            if self._last is None or self._last[0] != name:
+                self._last = (name, self._unpacked(entry))
+            return self._last[1][start : start + length]
+        return self._at(self._start(entry) + start, max(0, min(length, entry.file_size - start)))
+
+    def _at(self, start: int, length: int) -> bytes:
+        return os.pread(self._stream.fileno(), max(0, min(length, self._size - start)), start)
+
+    def _start(self, entry: zipfile.ZipInfo) -> int:
+        """Where the bytes of an entry begin, behind the header of its own."""
+        name = entry.filename
+        if name not in self._starts:
+            if entry.flag_bits & 1:
+                raise refuse("MREC-RECORD-11", name, "the entry is encrypted")
+            head = self._at(entry.header_offset, 30) if 0 <= entry.header_offset < self._size else b""
+            if len(head) != 30 or head[:4] != b"PK\x03\x04":
+                raise refuse("MREC-RECORD-11", name, "the directory of the zip file points to no entry")
+            start = entry.header_offset + 30 + sum(struct.unpack("<HH", head[26:30]))
+            stored = entry.compress_type == zipfile.ZIP_STORED
+            if start + entry.compress_size > self._size or (stored and entry.compress_size != entry.file_size):
+                raise refuse("MREC-RECORD-11", name, "the entry is not as long as the directory of the zip file says")
+            self._starts[name] = start
+        return self._starts[name]
+
+    def _unpacked(self, entry: zipfile.ZipInfo) -> bytes:
+        name, size = entry.filename, entry.file_size
+        start = self._start(entry)
+        if entry.compress_type != zipfile.ZIP_DEFLATED:
+            raise refuse("MREC-RECORD-11", name, f"the entry is packed by method {entry.compress_type}; store it")
+        if size > MAX_INFLATED_BYTES:
+            message = f"the compressed entry claims {size} bytes, more than is unpacked; store it"
+            raise refuse("MREC-RECORD-11", name, message)
         try:
-            with self._zip.open(entry) as stream:
-                data = stream.read(entry.file_size + 1)
-        except (zipfile.BadZipFile, OSError, ValueError, EOFError, NotImplementedError, RuntimeError) as error:
-            raise refuse("MREC-RECORD-07", name, f"the entry cannot be read: {error}") from None
-        except Exception as error:  # zlib.error and the like: the decompressors' own exceptions have no common base
-            raise refuse("MREC-RECORD-07", name, f"the entry does not decompress: {error}") from None
-        if len(data) != entry.file_size:
-            raise refuse("MREC-RECORD-07", name, f"the entry claims {entry.file_size} bytes and has others")
+            data = zlib.decompressobj(-15).decompress(self._at(start, entry.compress_size), size + 1)
+        except zlib.error as error:
+            raise refuse("MREC-RECORD-11", name, f"the compressed entry does not unpack: {error}") from None
+        if len(data) != size or zlib.crc32(data) != entry.CRC:
+            raise refuse("MREC-RECORD-11", name, f"the entry does not unpack to the {size} bytes that were packed")
         return data
 
     def names(self, folder: str) -> list[str]:
-        return sorted(self._folders.get(folder, ()))
+        return sorted(name for name in self._folders.get(folder, ()) if _is_text(name))
 
     def close(self) -> None:
         self._zip.close()
+        self._stream.close()
 
 
-def _inside(name: str) -> bool:
-    path = PurePosixPath(name)
-    return not path.is_absolute() and ".." not in path.parts and "\\" not in name
+def leaves_record(name: str) -> bool:
+    """Whether an entry, unpacked by its name, would not stay inside the record."""
+    return name.startswith(("/", "\\")) or ".." in name.replace("\\", "/").split("/") or name[1:2] == ":"
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+class Cache:
+    """Arrays by key, the least recently used thrown out first: what a store keeps decoded, of all its arrays."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._items: OrderedDict[Any, tuple[Array, int]] = OrderedDict()
+        self._weight = 0
+
+    def get(self, key: Any) -> Array | None:
+        """An array, None where it is not, or no longer, here."""
+        found = self._items.get(key)
+        if found is None:
+            return None
+        self._items.move_to_end(key)
+        return found[0]
+
+    def put(self, key: Any, array: Array, weight: int) -> None:
+        """Keep an array that weighs some bytes."""
+        if weight > self._limit or key in self._items:
+            return
+        self._items[key] = (array, weight)
+        self._weight += weight
+        while self._weight > self._limit:
+            self._weight -= self._items.popitem(last=False)[1][1]
 
 
 class Store:
@@ -150,10 +276,11 @@ class Store:
         self.path = Path(path)
         if self.path.is_dir():
             self.files: Files = FolderFiles(self.path)
-        elif self.path.exists():
+        elif self.path.is_file():
             self.files = PackedFiles(self.path)
         else:
-            raise FileNotFoundError(f"there is no record at {self.path}")
+            raise FileNotFoundError(errno.ENOENT, "there is no record", str(self.path))
+        self.cache = Cache(CACHE_BYTES)
         self._documents: dict[str, dict[str, Any] | Violation | None] = {}
 
     def close(self) -> None:
@@ -203,36 +330,93 @@ class Store:
         return document is not None and document["node_type"] == "array"
 
     def children(self, node: str) -> list[str]:
-        """Names of the nodes directly below a node."""
+        """Names of the nodes directly below a node; what is wrong with one shows when it is needed."""
         prefix = f"{node}/" if node else ""
-        return [n for n in self.files.names(node) if self.files.size(f"{prefix}{n}/zarr.json") is not None]
+        return [n for n in self.files.names(node) if self._may_be_node(f"{prefix}{n}/zarr.json")]
+
+    def _may_be_node(self, name: str) -> bool:
+        try:
+            return self.files.size(name) is not None
+        except Refused:
+            return True
+
+
+def child(node: str, name: str) -> str:
+    """The path of a node below another. A name that no node can have leads to where there is none."""
+    if name in ("", ".", "..") or "/" in name or "\0" in name or name == "zarr.json":
+        return f"{node}/\0{name}"
+    return f"{node}/{name}"
 
 
 class _Strict(ValueError):
     """JSON that the standard library takes and the standard does not, or that is no use as metadata."""
 
 
-def parse_json(data: bytes, name: str, clause: str = "MREC-RECORD-11") -> Any:
-    """Strict JSON: UTF-8, no duplicate keys, no NaN tokens; integers stay exact and 4.0 stays a float."""
+class NegativeZero(int):
+    """The JSON number ``-0``: an integer that is -0.0 in binary64."""
 
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        out = dict(items)
-        if len(out) != len(items):
-            seen: set[str] = set()
-            twice = next(key for key, _ in items if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-            raise _Strict(f"the key {twice!r} stands twice")
-        return out
+    def __float__(self) -> float:
+        return -0.0
 
-    def constant(token: str) -> Any:
-        raise _Strict(f"{token} is no JSON")
+
+def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(items)
+    if len(out) != len(items):
+        known: set[str] = set()
+        twice = next(key for key, _ in items if key in known or known.add(key))  # type: ignore[func-returns-value]
+        raise _Strict(f"the key {twice!r} stands twice")
+    return out
+
+
+def _constant(token: str) -> Any:
+    raise _Strict(f"{token} is no JSON")
+
+
+def _integer(text: str) -> int:
+    if len(text) > 400:
+        raise _Strict(f"an integer of {len(text)} digits")
+    return NegativeZero(0) if text == "-0" else int(text)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_int=_integer)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def parse_json(data: bytes, name: str, clause: str = "MREC-RECORD-11", index: int | None = None) -> Any:
+    """Strict JSON: UTF-8, no duplicate keys, no NaN tokens, no half of a surrogate pair, not nested too deep.
+
+    Integers stay exact and 4.0 stays a float. A byte offset in the refusal is one into ``data``.
+    """
+
+    def no(message: str, offset: int | None = None) -> Refused:
+        return refuse(clause, name, message, index=index, offset=offset)
 
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=pairs, parse_constant=constant)
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise refuse(clause, name, f"not UTF-8: {error.reason}", offset=error.start) from None
-    except RecursionError:
-        raise refuse(clause, name, "the JSON is nested too deeply") from None
+        raise no(f"not UTF-8: {error.reason}", error.start) from None
+    if text.count("[") + text.count("{") > MAX_JSON_DEPTH and _depth(text) > MAX_JSON_DEPTH:
+        raise no(f"the JSON is nested more than {MAX_JSON_DEPTH} deep")
+    try:
+        document = _DECODER.decode(text)
+        if _SURROGATE.search(text):
+            json.dumps(document, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        raise refuse(clause, name, f"not JSON: {error.msg}", offset=error.pos) from None
+        raise no(f"not JSON: {error.msg}", len(text[: error.pos].encode())) from None
+    except UnicodeEncodeError:
+        raise no("half of a surrogate pair is escaped in it, which is no text") from None
+    except RecursionError:
+        raise no("the JSON is nested too deeply") from None
     except ValueError as error:
-        raise refuse(clause, name, f"not strict JSON: {error}") from None
+        raise no(f"not strict JSON: {error}") from None
+    return document
+
+
+def _depth(text: str) -> int:
+    """The deepest nesting; what stands in strings does not count."""
+    depth = deepest = 0
+    for character in re.findall(r"[\[\]{}]", _STRING.sub("", text)):
+        depth += 1 if character in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest

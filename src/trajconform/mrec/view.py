@@ -498,6 +498,8 @@ class View:
         for column in self.store.children(folder):
             path = f"{folder}/{column}"
             entry = declared.columns.get(column)
+            if entry is None and self.has(f"{node}/{column}"):
+                continue  # the mask of an array that is not declared: unknown content, like the array
             if entry is None:
                 faults.append(Violation("MREC-NULL-08", path, "it names no declared column of the block"))
                 continue
@@ -555,9 +557,9 @@ class View:
         faults: list[Violation] = []
         defined = attributes.get("cell_defined", True)
         if not isinstance(defined, bool):
-            faults.append(
-                Violation("MREC-CELL-19", "trajectory/box", f"cell_defined is {short(defined)}, not a boolean")
-            )
+            message = f"cell_defined is {short(defined)}, not a boolean"
+            faults.append(Violation("MREC-CELL-12", "trajectory/box", message))
+            faults.append(Violation("MREC-CELL-19", "trajectory/box", message, level="SHOULD"))
             defined = True
         none = np.zeros(0, dtype="<u8")
         if self.has("trajectory/box/vectors"):

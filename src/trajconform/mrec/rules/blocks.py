@@ -61,7 +61,7 @@ def structural_shapes(view: View) -> Iterator[Violation]:
             size = attributes.get("uniform_rows", product)
             if size != product:
                 message = f"uniform_rows is {size!r}, the structural shape {list(shape)} has {product} rows"
-                yield Violation("MREC-REGULAR-25", node, message, level="MUST NOT")
+                yield Violation("MREC-REGULAR-25", node, message)
             continue
         counts = updates.counts()[1]
         wrong = np.flatnonzero(counts != np.uint64(product)) if product < 2**64 else np.arange(len(counts))

@@ -17,6 +17,7 @@ def root_is_a_group(view: View) -> Iterator[Violation]:
         yield Violation("MREC-RECORD-01", "", "there is no Zarr V3 group at the top of the record")
 
 
+@rules("MREC-RECORD-14", role="store")
 @rules("MREC-RECORD-03", role="reader")
 def version_is_known(view: View) -> Iterator[Violation]:
     meta = view.store.group("meta")
@@ -68,7 +69,7 @@ def packed_entries(view: View) -> Iterator[Violation]:
             yield Violation("MREC-RECORD-07", name, "the entry is compressed; entries are stored")
 
 
-@rules("MREC-RECORD-10", "MREC-RECORD-11", "MREC-CODEC-13", role="reader")
+@rules("MREC-RECORD-10", "MREC-RECORD-11", "MREC-CODEC-13", "MREC-CODEC-16", role="reader")
 def nodes_are_nodes(view: View) -> Iterator[Violation]:
     """Faults of metadata and links come up wherever a node is needed; this rule looks at what every reading needs."""
     yield from seen(view.store.group(""), view.store.group("meta"), view.attributes)

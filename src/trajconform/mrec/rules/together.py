@@ -86,7 +86,8 @@ def system_side(view: View) -> Iterator[Violation]:
     yield from each(view.declaration.blocks, look)
 
 
-@rules("MREC-REF-04", "MREC-REF-05", "MREC-REF-06", "MREC-REF-07", role="reader", stage="data")
+@rules("MREC-REF-14", role="store", stage="data")
+@rules("MREC-REF-04", "MREC-REF-05", "MREC-REF-06", "MREC-REF-07", "MREC-REF-12", role="reader", stage="data")
 def references(view: View) -> Iterator[Violation]:
     def look(name: str) -> Iterator[Violation]:
         block = view.block(name)
@@ -112,6 +113,13 @@ def _column_references(view: View, block: BlockView, column: str, target: str) -
             return
         fixed = view.section_count(section, name)
         counts = np.array([_ABSENT if fixed is None else fixed])
+    elif column not in block.declared.targets and target not in view.declaration.blocks:
+        rows = (u for u in range(block.updates.count) if block.updates.rows(u)[0] < block.updates.rows(u)[1])
+        lead = next(rows, None)
+        if lead is not None:
+            message = f"{column} refers to atoms by convention, and no block atoms is declared"
+            yield Violation("MREC-REF-12", node, message, index=block.updates.ordinal(lead))
+        return
     elif target in view.declaration.blocks:
         other = view.block(target)
         if other.faults:
