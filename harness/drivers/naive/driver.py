@@ -8,6 +8,7 @@ one of them has misread a clause.
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import math
 import sys
@@ -29,7 +30,19 @@ TAGS = {
     "i32x3": ("i32", [3]), "i64x3": ("i64", [3]), "u32x3": ("u32", [3]), "u64x3": ("u64", [3]),
     "f64x3": ("f64", [3]), "f64x6": ("f64", [6]), "f64x9": ("f64", [9]),
 }  # fmt: skip
-FIXED_U64 = set(["id", "atomic_number", "type_id", "mol_id", "res_id", "atomi", "atomj", "atomk", "atoml", "bond_type", "bond_number"])
+FIXED_U64 = {
+    "id",
+    "atomic_number",
+    "type_id",
+    "mol_id",
+    "res_id",
+    "atomi",
+    "atomj",
+    "atomk",
+    "atoml",
+    "bond_type",
+    "bond_number",
+}
 ENDPOINTS = ("atomi", "atomj", "atomk", "atoml")
 RESERVED_BLOCKS, RESERVED_COLUMNS = {"step", "time", "meta", "box"}, {"offset", "step_index", "_validity"}
 NEWEST_RECORD = 1
@@ -393,7 +406,7 @@ class Trajectory:
         indexed = self.record.is_array(f"{node}/step_index")
         if markers and not (indexed and self.record.is_array(f"{node}/offset")):
             indexed = False
-        columns = {c: e for c, e in entry["columns"].items()}
+        columns = dict(entry["columns"].items())
         if markers:
             need(len(markers) == 2, f"{node} has {markers} alone")
             need(is_int(attributes["uniform_rows"]) and attributes["uniform_rows"] > 0, f"{node}: uniform_rows")
@@ -424,8 +437,10 @@ class Trajectory:
             self.values[name, column] = self.rows(f"{node}/{column}", declared["dtype"], declared["trailing"], total)
         if self.record.attributes(f"{node}/_validity") is not None:
             for column in self.record.children(f"{node}/_validity"):
-                need(column in columns, f"{node}/_validity/{column} names no column")
                 mask = f"{node}/_validity/{column}"
+                need(column in columns or self.record.is_array(f"{node}/{column}"), f"{mask} names no column")
+                if not columns.get(column, {}).get("nullable"):
+                    continue
                 need(self.record.is_array(mask), f"{mask} is no array")
                 self.masks[name, column] = self.rows(mask, "bool", [], total)
         return updates
@@ -433,7 +448,7 @@ class Trajectory:
     def cut(self, node: str, ordinals: list[int]) -> list[tuple[int, int, int]]:
         offset = self.rows(f"{node}/offset", "u64", [], len(ordinals) + 1).tolist()
         need(offset[0] == 0, f"{node}/offset starts at {offset[0]}")
-        need(all(a <= b for a, b in zip(offset, offset[1:], strict=False)), f"{node}/offset decreases")
+        need(all(a <= b for a, b in itertools.pairwise(offset)), f"{node}/offset decreases")
         return [(o, offset[j], offset[j + 1]) for j, o in enumerate(ordinals)]
 
     def resolve(self, name: str, i: int) -> tuple[int, int] | None:
@@ -480,10 +495,8 @@ class Trajectory:
                 continue
             targets = dict(entry.get("targets") or {})
             if (
-                ("sequence_schema" in self.attributes
-                and "atoms" in self.declaration["blocks"])
-                or "sequence_schema" in self.attributes
-            ):
+                "sequence_schema" in self.attributes and "atoms" in self.declaration["blocks"]
+            ) or "sequence_schema" in self.attributes:
                 for column in ENDPOINTS:
                     if column in entry["columns"] and column not in targets:
                         targets[column] = "atoms"
@@ -492,9 +505,10 @@ class Trajectory:
 
     def check_references(self, i: int, name: str, column: str, where: str, rows: tuple[int, int]) -> None:
         if where.startswith("/"):
-            attributes = self.record.attributes(where[1:])
-            if attributes is None:
+            if self.record.attributes(where[1:].split("/")[0]) is None:
                 return
+            attributes = self.record.attributes(where[1:])
+            need(attributes is not None, f"{name}.{column} refers to {where}, which its section lacks")
             count = attributes.get("count")
         else:
             against = self.resolve(where, i) if where in self.blocks else None
