@@ -148,14 +148,22 @@ def answer(request: dict[str, object]) -> None:
         send({"id": name, "ok": {}})
 
 
+def first() -> bool:
+    """Whether no process has misbehaved yet; with no memory every process does."""
+    try:
+        if MEMORY:
+            MEMORY.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
 def main() -> None:
     count = 0
     for line in sys.stdin:
         request = json.loads(line)
         if request["op"] == "hello":
-            if MODE == "dead-at-hello" and not (MEMORY and MEMORY.exists()):
-                if MEMORY:
-                    MEMORY.touch()
+            if MODE == "dead-at-hello" and first():
                 print("cannot find libfoo.so", file=sys.stderr, flush=True)
                 sys.exit(1)
             if MODE == "hello-refused":
@@ -163,9 +171,7 @@ def main() -> None:
                 continue
         elif request["op"] != "bye":
             count += 1
-            if count == NTH and MODE not in ("fine", "dead-at-hello") and not (MEMORY and MEMORY.exists()):
-                if MEMORY:
-                    MEMORY.touch()
+            if count == NTH and MODE not in ("fine", "dead-at-hello") and first():
                 misbehave(request)
                 continue
         answer(request)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from trajconform.harness.inprocess import InProcess, Refusal
-from trajconform.harness.judge import describe_changes, snapshot
+from trajconform.harness.judge import describe_changes, snapshot, snapshot_of
 from trajconform.harness.reference import ReferenceDriver
 from trajconform.harness.runner import run_cases
 from trajconform.harness.verdicts import CaseResult
@@ -349,5 +349,6 @@ def test_every_change_of_a_folder_is_seen(tmp_path: Path, change: Any, expected:
     (folder / "a").write_text("a")
     (folder / "d" / "c").write_text("a")
     before = snapshot(folder)
+    assert before == snapshot_of({"a": b"a", "d/c": b"a"})
     change(folder)
     assert list(describe_changes(before, snapshot(folder))) == expected

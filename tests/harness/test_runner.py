@@ -274,7 +274,8 @@ def test_a_request_limit_can_be_given(tmp_path: Path, root: Path) -> None:
 def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr("tempfile.tempdir", None)
     run = run_cases(rogue(tmp_path, "exit", "2"), [case(root, f"c{i}") for i in range(3)], jobs=2)
     assert "ERROR" in verdicts(run)
     assert list(scratch.iterdir()) == []

@@ -61,7 +61,7 @@ def _read_mrec(path: Path, frames: tuple[int, int] | None) -> dict[str, Any]:
 
     with importlib.import_module("trajconform.mrec.reader").open_mrec(path) as file:
         first, stop = frames or (0, len(file))
-        return mrec_reply(len(file), (file.frame(i) for i in range(first, min(stop, len(file)))), file.declaration)
+        return mrec_reply(len(file), file.frames(first, min(stop, len(file))), file.declaration)
 
 
 def _check_mrec(path: Path) -> list[Violation]:

@@ -18,7 +18,7 @@ from trajconform.harness.protocol import Answer, DriverFault
 from trajconform.harness.verdicts import Exchange, Verdict
 from trajconform.model.errors import Refused, TrajconformError
 from trajconform.model.reply import Difference, compare
-from trajconform.vectors.cases import Case, expected_reply, golden_path, materialise, script_calls
+from trajconform.vectors.cases import Case, expected_reply, golden_path, input_files, script_calls, write_input
 
 _PRECISIONS = frozenset(("single", "double"))
 _SHOWN_VIOLATIONS = 20
@@ -98,13 +98,14 @@ def judge(case: Case, bench: Bench) -> Outcome:
         return _judge_writer(case, bench)
     if case.role not in ("reader", "store"):
         raise TrajconformError(f"{case.path}: {case.id}: there is no way to run a case of role {case.role}")
-    path = materialise(case, bench.folder)
-    before = snapshot(path)
+    files = input_files(case)
+    before = snapshot_of(files)
+    path = write_input(case, files, bench.folder)
     outcome = _judge_store(case, bench, path) if case.role == "store" else _judge_reader(case, bench, path)
     changes = [*describe_changes(before, snapshot(path))]
     if changes:
-        differences = tuple(Difference(name, "untouched", what) for name, what in changes)
-        names = ", ".join(f"{name} {what}" for name, what in changes[:3])
+        differences = tuple(Difference(name or path.name, "untouched", what) for name, what in changes)
+        names = ", ".join(f"{name or path.name} {what}" for name, what in changes[:3])
         return Outcome(Verdict.FAIL, f"reading changed the input: {names}", differences, outcome.expected, 0)
     return outcome
 
@@ -316,27 +317,45 @@ def _count(differences: Sequence[Difference]) -> str:
     return f"{first}{more}"
 
 
-def snapshot(path: Path) -> dict[str, str]:
-    """What a file or a folder holds: relative name -> kind and digest of every entry."""
-    if not os.path.lexists(path):
-        return {}
-    if not path.is_dir() or path.is_symlink():
-        return {path.name: _entry(str(path))}
-    found: dict[str, str] = {}
-    for folder, folders, files in os.walk(path):
-        for name in (*folders, *files):
-            full = os.path.join(folder, name)  # noqa: PTH118 - hot path
-            found[os.path.relpath(full, path)] = _entry(full)
+def snapshot_of(files: Mapping[str, bytes]) -> dict[str, str]:
+    """What `snapshot` finds once these files have been written."""
+    found = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    for name in files:
+        parts = name.split("/")[:-1]
+        found.update(("/".join(parts[:depth]), "folder") for depth in range(1, len(parts) + 1))
     return found
 
 
-def _entry(path: str) -> str:
+def snapshot(path: Path) -> dict[str, str]:
+    """What a file or a folder holds: relative name (``""`` for a file) -> kind and digest of every entry."""
+    found: dict[str, str] = {}
+    if path.is_dir() and not path.is_symlink():
+        _scan(str(path), "", found)
+    elif os.path.lexists(path):
+        found[""] = _entry(str(path), path.is_symlink(), False)
+    return found
+
+
+def _scan(folder: str, prefix: str, found: dict[str, str]) -> None:
     try:
-        if os.path.islink(path):  # noqa: PTH114 - hot path
-            return f"link {os.readlink(path)}"  # noqa: PTH115
-        if os.path.isdir(path):  # noqa: PTH112
+        entries = list(os.scandir(folder))
+    except OSError as error:
+        found[prefix.rstrip("/")] = f"unreadable: {error.strerror}"
+        return
+    for entry in entries:
+        is_folder = entry.is_dir(follow_symlinks=False)
+        found[prefix + entry.name] = _entry(entry.path, entry.is_symlink(), is_folder)
+        if is_folder:
+            _scan(entry.path, f"{prefix}{entry.name}/", found)
+
+
+def _entry(path: str, is_link: bool, is_folder: bool) -> str:
+    try:
+        if is_link:
+            return f"link {os.readlink(path)}"  # noqa: PTH115 - hot path
+        if is_folder:
             return "folder"
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
             return hashlib.sha256(file.read()).hexdigest()
     except OSError as error:
         return f"unreadable: {error.strerror}"

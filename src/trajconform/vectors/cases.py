@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import json
+import os
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -426,16 +427,25 @@ def _nodes(case: Case) -> Mapping[str, Any]:
 
 def materialise(case: Case, folder: Path) -> Path:
     """Write the input of a case into ``folder`` and return its path."""
-    files = input_files(case)
+    return write_input(case, input_files(case), folder)
+
+
+def write_input(case: Case, files: Mapping[str, bytes], folder: Path) -> Path:
+    """Write the files of an input into ``folder`` and return its path; each folder is made once."""
     if list(files) == [""]:
         target = folder / ("input.otj" if case.format == "otj" else "input.mrec.zip")
         target.write_bytes(files[""])
         return target
     target = folder / "input.mrec"
+    base = f"{target}/"
+    made: set[str] = set()
     for name, data in files.items():
-        path = target / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        parent = name.rpartition("/")[0]
+        if parent not in made:
+            os.makedirs(base + parent, exist_ok=True)  # noqa: PTH103 - hot path
+            made.add(parent)
+        with open(base + name, "wb", buffering=0) as file:  # noqa: PTH123
+            file.write(data)
     return target
 
 
