@@ -12,14 +12,15 @@ import itertools
 import math
 import struct
 import zlib
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn
 
 import google_crc32c
 import numpy as np
 import zstandard
+from numcodecs.vlen import VLenUTF8
 
 from trajconform.model.arrays import NUMPY_DTYPES, Array
 from trajconform.model.errors import refuse
@@ -31,18 +32,23 @@ DTYPES = {
 }  # fmt: skip
 """Zarr data type -> dtype of the record. There is no other float: a narrower one is refused, never widened."""
 
-MAX_CHUNK_BYTES = 256 * 1024 * 1024
-"""The most that one chunk may decode to."""
-MAX_WINDOW_BYTES = 1024 * 1024 * 1024
-"""The most that one read may hand back."""
-MAX_INDEX_ENTRIES = 1 << 24
-_CACHE_BYTES = 32 * 1024 * 1024
+FREE_BYTES = 64 * 1024 * 1024
+"""What a chunk may decode to, and one read may hand back, however little of it is stored."""
+EXPANSION = 1100
+"""How many times what is stored they may be beyond that; DEFLATE reaches 1032."""
+_FEW_CHUNKS = 64
+"""Up to so many chunks are looked for one by one; of more it is listed which there are."""
+_MAX_MEMBERS = 1000
+"""gzip members in one chunk; a writer makes one."""
+_STRING_BYTES = 64
+"""What a string is taken to weigh in the cache."""
 _MISSING = np.uint64(2**64 - 1)
 _KNOWN_KEYS = {
     "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs",
-    "attributes", "dimension_names", "storage_transformers",
+    "attributes", "dimension_names", "storage_transformers", "consolidated_metadata",
 }  # fmt: skip
-_MAX_RANK = 16
+_MAX_RANK = 32
+_VLEN = VLenUTF8()
 
 
 @dataclass(frozen=True)
@@ -89,9 +95,6 @@ class ArrayNode:
             raise refuse("MREC-RECORD-11", path, "there is no array")
         self.store, self.path = store, path
         self.attributes: dict[str, Any] = document.get("attributes", {})
-        self._cache: OrderedDict[tuple[Any, ...], Array] = OrderedDict()
-        self._cached = 0
-        self._indexes: OrderedDict[tuple[str, int, int], Array] = OrderedDict()
         unknown = [
             key for key, value in document.items()
             if key not in _KNOWN_KEYS and not (isinstance(value, dict) and value.get("must_understand") is False)
@@ -235,20 +238,18 @@ class ArrayNode:
         chunk = self._extents(configuration.get("chunk_shape"), "the chunk_shape of a shard", 1)
         if len(chunk) != len(shape) or any(n % c for n, c in zip(shape, chunk, strict=True)):
             self._bad(f"inner chunks {list(chunk)} do not divide the shard {list(shape)}")
-        if math.prod(n // c for n, c in zip(shape, chunk, strict=True)) > MAX_INDEX_ENTRIES:
-            self._bad(f"a shard {list(shape)} of inner chunks {list(chunk)} has too many of them", "MREC-CODEC-12")
         index = configuration.get("index_codecs")
         names = [c.get("name") if isinstance(c, dict) else c for c in index] if isinstance(index, list) else None
         if names not in (["bytes"], ["bytes", "crc32c"]):
-            self._bad(f"index_codecs {_short(index)} are not bytes and perhaps crc32c", "MREC-CODEC-12")
+            self._bad(f"index_codecs {_short(index)} are not bytes and perhaps crc32c", "MREC-CODEC-16")
         assert isinstance(index, list)
         first = index[0].get("configuration", {}) if isinstance(index[0], dict) else {}
         endian = first.get("endian") if isinstance(first, dict) else None
         if endian not in ("little", "big"):
-            self._bad(f"index_codecs: bytes with endian {_short(endian)}", "MREC-CODEC-12")
+            self._bad(f"index_codecs: bytes with endian {_short(endian)}")
         location = configuration.get("index_location", "end")
         if location not in ("start", "end"):
-            self._bad(f"index_location {_short(location)} is neither start nor end", "MREC-CODEC-12")
+            self._bad(f"index_location {_short(location)} is neither start nor end")
         inner = self._chain(configuration.get("codecs"), chunk, depth + 1)
         return Shard(chunk, inner, endian == "big", len(names or ()) == 2, location == "start")
 
@@ -272,24 +273,78 @@ class ArrayNode:
         return self.read((first, *zeros), (stop, *self.shape[1:]))
 
     def read(self, start: tuple[int, ...], stop: tuple[int, ...]) -> Array:
-        """The values of a box of indices."""
+        """The values of a box of indices, not to be written to."""
         shape = tuple(b - a for a, b in zip(start, stop, strict=True))
-        size = math.prod(shape) * self._item_bytes
-        if size > MAX_WINDOW_BYTES:
-            message = f"a window of {size} bytes is more than is read at once ({MAX_WINDOW_BYTES}); ask for fewer rows"
-            self._bad(message, "MREC-CODEC-12")
-        out = np.empty(shape, dtype=NUMPY_DTYPES[self.dtype])
-        if not math.prod(shape):
-            return out
-        for index, inside, outside in _pieces(start, stop, self.chunk):
+        cells = math.prod(shape)
+        if not cells:
+            return self._empty(shape)
+        self.demand(cells)
+        low = tuple(a // c for a, c in zip(start, self.chunk, strict=True))
+        high = tuple(-(-b // c) for b, c in zip(stop, self.chunk, strict=True))
+        if math.prod(b - a for a, b in zip(low, high, strict=True)) > _FEW_CHUNKS:
+            files = sorted(k for k in self._keys if all(a <= n < b for a, n, b in zip(low, k, high, strict=True)))
+        else:
+            files = list(itertools.product(*map(range, low, high)))
+        out: Array | None = None
+        for index in files:
             name = self._file(index)
             length = self.store.files.size(name)
             if length is None:
-                out[_slices(*outside)] = self.fill
-            else:
-                source = Source(name, 0, length)
-                out[_slices(*outside)] = self._region(self.chain, source, self.chunk, *inside, (index,))
-        return out
+                continue
+            inside, outside = _common(start, stop, index, self.chunk)
+            part = self._region(self.chain, Source(name, 0, length), self.chunk, *inside, (index,))
+            if part.shape == shape:
+                return part
+            if out is None:
+                out = self._filled(shape).copy()
+            out[_slices(*outside)] = part
+        return self._filled(shape) if out is None else out
+
+    def _empty(self, shape: tuple[int, ...]) -> Array:
+        try:
+            return np.empty(shape, dtype=NUMPY_DTYPES[self.dtype])
+        except ValueError:
+            self._bad(f"rows of the shape {list(self.trailing)} are larger than memory can be", "MREC-CODEC-12")
+
+    def _filled(self, shape: tuple[int, ...]) -> Array:
+        """Nothing but the fill value, in no memory."""
+        return np.broadcast_to(self._one, shape)
+
+    @cached_property
+    def _one(self) -> Array:
+        one = np.empty((), dtype=NUMPY_DTYPES[self.dtype])
+        one[()] = self.fill
+        return one
+
+    def demand(self, cells: int) -> None:
+        """`Refused` where so many values are more than is read at once: memory follows what is stored."""
+        size = cells * self._item_bytes
+        if size > FREE_BYTES and size > EXPANSION * self._stored_bytes:
+            message = f"{size} bytes of values are asked for at once, {self._stored_bytes} bytes are stored"
+            self._bad(message, "MREC-CODEC-12")
+
+    @cached_property
+    def _stored_bytes(self) -> int:
+        return sum(self.store.files.size(self._file(key)) or 0 for key in self._keys)
+
+    @cached_property
+    def _keys(self) -> frozenset[tuple[int, ...]]:
+        """Indices of the chunks that have a file."""
+        default, separator = self._key[0] == "default", self._key[1]
+        names = self.store.files.names
+        keys: list[tuple[int | None, ...]]
+        if separator == ".":
+            parts = [n.split(".") for n in names(self.path)]
+            spelled = [p[1:] for p in parts if p[0] == "c"] if default else parts
+            keys = [tuple(map(_number, p)) for p in spelled if len(p) == len(self.shape)]
+        else:
+            paths: list[tuple[str, tuple[int | None, ...]]] = [(f"{self.path}/c" if default else self.path, ())]
+            for _ in self.shape:
+                paths = [
+                    (f"{p}/{n}", (*key, _number(n))) for p, key in paths for n in names(p) if _number(n) is not None
+                ]
+            keys = [key for _, key in paths]
+        return frozenset(tuple(n for n in key if n is not None) for key in keys if None not in key)
 
     @property
     def _item_bytes(self) -> int:
@@ -330,35 +385,40 @@ class ArrayNode:
             source = Source(source.name, 0, len(data), data)
         shard = chain.shard
         counts = tuple(n // c for n, c in zip(extents, shard.chunk, strict=True))
-        entries = self._index(shard, source, math.prod(counts), key)
-        out = np.empty(tuple(b - a for a, b in zip(start, stop, strict=True)), dtype=NUMPY_DTYPES[self.dtype])
-        for index, inside, outside in _pieces(start, stop, shard.chunk):
-            offset, length = entries[int(np.ravel_multi_index(index, counts))] if index else entries[0]
-            if offset == _MISSING:
-                out[_slices(*outside)] = self.fill
-            else:
-                part = Source(source.name, source.start + int(offset), int(length), source.data)
-                out[_slices(*outside)] = self._region(shard.inner, part, shard.chunk, *inside, (*key, index))
-        return out
+        entries = self._index(shard, source, counts, key)
+        low = tuple(a // c for a, c in zip(start, shard.chunk, strict=True))
+        high = tuple(-(-b // c) for b, c in zip(stop, shard.chunk, strict=True))
+        shape = tuple(b - a for a, b in zip(start, stop, strict=True))
+        there = entries[_slices(low, high)][..., 0] != _MISSING
+        out: Array | None = None
+        for place in np.argwhere(there).tolist():
+            index = tuple(a + n for a, n in zip(low, place, strict=True))
+            offset, length = entries[index].tolist()
+            inside, outside = _common(start, stop, index, shard.chunk)
+            inner = Source(source.name, source.start + offset, length, source.data)
+            part = self._region(shard.inner, inner, shard.chunk, *inside, (*key, index))
+            if part.shape == shape:
+                return part
+            if out is None:
+                out = self._filled(shape).copy()
+            out[_slices(*outside)] = part
+        return self._filled(shape) if out is None else out
 
-    def _index(self, shard: Shard, source: Source, count: int, key: tuple[Any, ...]) -> Array:
-        # A nested shard may start where its outer one does: only the length tells them apart.
-        place = (source.name, source.start, source.length)
-        cached = self._indexes.get(place)
+    def _index(self, shard: Shard, source: Source, counts: tuple[int, ...], key: tuple[Any, ...]) -> Array:
+        """The index of a shard, u64[*counts, 2]: offset and length of each inner chunk."""
+        cached = self.store.cache.get((self.path, "index", key))
         if cached is not None:
-            self._indexes.move_to_end(place)
             return cached
-        size = 16 * count + (4 if shard.index_crc else 0)
+        size = 16 * math.prod(counts) + (4 if shard.index_crc else 0)
         if size > source.length:
             self._undecodable(source, f"the shard has {source.length} bytes, its index takes {size}")
         raw = self._fetch(source, 0 if shard.at_start else source.length - size, size)
         if shard.index_crc:
             raw = self._crc(raw, source)
-        entries = np.frombuffer(raw, dtype=">u8" if shard.index_big else "<u8").astype("<u8").reshape(count, 2)
+        entries = np.frombuffer(raw, dtype=">u8" if shard.index_big else "<u8").astype("<u8", copy=False).reshape(-1, 2)
         self._check_index(entries, source, (0, size) if shard.at_start else (source.length - size, source.length))
-        self._indexes[place] = entries
-        while len(self._indexes) > 16:
-            self._indexes.popitem(last=False)
+        entries = entries.reshape(*counts, 2)
+        self.store.cache.put((self.path, "index", key), entries, entries.nbytes)
         return entries
 
     def _check_index(self, entries: Array, source: Source, own: tuple[int, int]) -> None:
@@ -378,12 +438,12 @@ class ArrayNode:
 
     def _whole(self, chain: Chain, source: Source, extents: tuple[int, ...], key: tuple[Any, ...]) -> Array:
         """One whole decoded chunk, from the cache where it was decoded before."""
-        cached = self._cache.get(key)
+        cached = self.store.cache.get((self.path, "chunk", key))
         if cached is not None:
-            self._cache.move_to_end(key)
             return cached
-        if math.prod(extents) * self._item_bytes > MAX_CHUNK_BYTES:
-            self._undecodable(source, f"a chunk {list(extents)} of {self.dtype} is larger than {MAX_CHUNK_BYTES} bytes")
+        size = math.prod(extents) * self._item_bytes
+        if size > max(FREE_BYTES, EXPANSION * source.length):
+            self._undecodable(source, f"a chunk of {size} bytes is not what {source.length} stored ones decode to")
         shape = extents
         for order in chain.orders:
             shape = tuple(shape[n] for n in order)
@@ -394,11 +454,8 @@ class ArrayNode:
             values = self._decode(chain, source, shape)
         for order in reversed(chain.orders):
             values = values.transpose(np.argsort(order))
-        self._cache[key] = values
-        self._cached += values.size * self._item_bytes
-        while self._cached > _CACHE_BYTES and len(self._cache) > 1:
-            _, old = self._cache.popitem(last=False)
-            self._cached -= old.size * self._item_bytes
+        weight = values.size * (_STRING_BYTES if self.dtype == "string" else values.itemsize)
+        self.store.cache.put((self.path, "chunk", key), values, weight)
         return values
 
     def _decode(self, chain: Chain, source: Source, shape: tuple[int, ...]) -> Array:
@@ -422,21 +479,17 @@ class ArrayNode:
     def _strings(self, data: bytes, count: int, source: Source) -> Array:
         if len(data) < 4 or struct.unpack_from("<I", data)[0] != count:
             self._undecodable(source, f"vlen-utf8: the chunk does not hold {count} strings")
-        out = np.empty(count, dtype=object)
-        at = 4
-        for i in range(count):
-            if at + 4 > len(data):
-                self._undecodable(source, f"vlen-utf8: string {i} is cut off")
-            length = struct.unpack_from("<I", data, at)[0]
-            at += 4
-            if at + length > len(data):
-                self._undecodable(source, f"vlen-utf8: string {i} is cut off")
-            try:
-                out[i] = data[at : at + length].decode("utf-8")
-            except UnicodeDecodeError:
-                self._undecodable(source, f"vlen-utf8: string {i} is not UTF-8")
-            at += length
-        if at != len(data):
+        if len(data) < 4 + 4 * count:
+            self._undecodable(source, "vlen-utf8: a string is cut off")
+        if not count:
+            return np.empty(0, dtype=object)
+        try:
+            out: Array = np.asarray(_VLEN.decode(data), dtype=object)
+        except UnicodeDecodeError:
+            self._undecodable(source, "vlen-utf8: a string is not UTF-8")
+        except Exception as error:  # what else the decoder raises, it raises for bytes that it cannot decode
+            self._undecodable(source, f"vlen-utf8: {error}")
+        if 4 + 4 * count + len("".join(out.tolist()).encode()) != len(data):
             self._undecodable(source, "vlen-utf8: bytes follow the last string")
         return out
 
@@ -446,19 +499,18 @@ class ArrayNode:
         for name, _ in chain.after:
             known = sizes[-1]
             sizes.append(None if known is None or name in ("gzip", "zstd") else known + (4 if name == "crc32c" else 0))
-        if source.length > MAX_CHUNK_BYTES + 1024:
-            self._undecodable(source, f"a stored chunk of {source.length} bytes is more than is decoded")
         expected = sizes[-1]
         if expected is not None and expected != source.length:
             self._undecodable(source, f"the chunk is stored in {source.length} bytes, it takes {expected}")
         data = self._fetch(source, 0, source.length)
+        most = max(FREE_BYTES, EXPANSION * source.length)
         for (name, size), room in zip(reversed(chain.after), reversed(sizes[:-1]), strict=True):
             if name == "crc32c":
                 data = self._crc(data, source)
             elif name == "gzip":
-                data = self._gunzip(data, source, MAX_CHUNK_BYTES if room is None else room)
+                data = self._gunzip(data, source, most if room is None else room)
             elif name == "zstd":
-                data = self._unzstd(data, source, MAX_CHUNK_BYTES if room is None else room)
+                data = self._unzstd(data, source, most if room is None else room)
             else:
                 data = _unshuffle(data, size)
         return data
@@ -474,20 +526,25 @@ class ArrayNode:
         return body
 
     def _gunzip(self, data: bytes, source: Source, room: int) -> bytes:
-        out = b""
+        pieces: list[bytes] = []
+        left = room + 1
         try:
-            while True:
+            for _ in range(_MAX_MEMBERS):
                 stream = zlib.decompressobj(31)
-                out += stream.decompress(data, room + 1 - len(out))
-                if len(out) > room:
+                pieces.append(stream.decompress(data, left))
+                left -= len(pieces[-1])
+                if left <= 0:
                     self._undecodable(source, f"gzip: unpacks to more than the {room} bytes of a chunk")
                 if not stream.eof:
                     self._undecodable(source, "gzip: the stream is cut off")
                 data = stream.unused_data
                 if not data:
-                    return out
+                    break
+            else:
+                self._undecodable(source, f"gzip: more than {_MAX_MEMBERS} members")
         except zlib.error as error:
             self._undecodable(source, f"gzip: {error}")
+        return b"".join(pieces)
 
     def _unzstd(self, data: bytes, source: Source, room: int) -> bytes:
         try:
@@ -501,25 +558,52 @@ class ArrayNode:
 
     def stored_spans(self) -> list[tuple[int, int]]:
         """Row ranges that chunks on disk cover, merged and in order: what is not in them holds the fill value."""
-        name, separator = self._key
-        found: set[int] = set()
-        base = f"{self.path}/c" if name == "default" and separator == "/" else self.path
-        for entry in self.store.files.names(base):
-            text = entry.removeprefix("c.") if separator == "." and name == "default" else entry
-            first = text.split(separator)[0]
-            if first.isascii() and first.isdigit() and len(first) < 20:
-                found.add(int(first))
-        rows = self.shape[0] if self.shape else 0
+        if not self.shape or not math.prod(self.shape):
+            return []
         spans: list[tuple[int, int]] = []
-        for number in sorted(found):
-            first_row, last_row = number * self.chunk[0], min((number + 1) * self.chunk[0], rows)
-            if first_row >= rows:
-                break
-            if spans and spans[-1][1] == first_row:
-                spans[-1] = (spans[-1][0], last_row)
-            else:
-                spans.append((first_row, last_row))
+        for first, stop in sorted(self._stored()):
+            stop = min(stop, self.shape[0])
+            if spans and first <= spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(stop, spans[-1][1]))
+            elif first < stop:
+                spans.append((first, stop))
         return spans
+
+    def _stored(self) -> Iterator[tuple[int, int]]:
+        """Row ranges of chunks on disk; of a shard, those of the inner chunks it has."""
+        for key in self._keys:
+            name, begin = self._file(key), key[0] * self.chunk[0]
+            length = self.store.files.size(name) if begin < self.shape[0] else None
+            if length is not None:
+                for first, stop in self._present(self.chain, Source(name, 0, length), self.chunk, (key,)):
+                    yield begin + first, begin + stop
+
+    def _present(
+        self, chain: Chain, source: Source, extents: tuple[int, ...], key: tuple[Any, ...]
+    ) -> Iterator[tuple[int, int]]:
+        shard = chain.shard
+        if shard is None or chain.orders or chain.after:
+            yield 0, extents[0]
+            return
+        counts = tuple(n // c for n, c in zip(extents, shard.chunk, strict=True))
+        entries, size = self._index(shard, source, counts, key), shard.chunk[0]
+        there = entries[..., 0] != _MISSING
+        if shard.inner.shard is None:
+            edges = np.flatnonzero(np.diff(np.concatenate([[0], there.reshape(counts[0], -1).any(axis=1), [0]])))
+            for low, high in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+                yield low * size, high * size
+            return
+        for place in map(tuple, np.argwhere(there).tolist()):
+            offset, length = entries[place].tolist()
+            inner = Source(source.name, source.start + offset, length)
+            for first, stop in self._present(shard.inner, inner, shard.chunk, (*key, place)):
+                yield place[0] * size + first, place[0] * size + stop
+
+
+def _number(name: str) -> int | None:
+    """A chunk index as a file name spells it, None where it is none."""
+    spelled = name.isascii() and name.isdigit() and len(name) < 20 and (name[0] != "0" or name == "0")
+    return int(name) if spelled else None
 
 
 def _read_some(reader: Any, limit: int) -> bytes:
@@ -540,23 +624,18 @@ def _unshuffle(data: bytes, size: int) -> bytes:
     return np.frombuffer(data[:whole], dtype="u1").reshape(size, -1).T.tobytes() + data[whole:]
 
 
-def _pieces(
-    start: tuple[int, ...], stop: tuple[int, ...], chunk: tuple[int, ...]
-) -> Iterator[tuple[tuple[int, ...], tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]]:
-    """Chunks that a box touches: index, the part inside the chunk, and the same part inside the box."""
-    counts = [range(a // c, -(-b // c)) for a, b, c in zip(start, stop, chunk, strict=True)]
-    for index in itertools.product(*counts):
-        low = tuple(max(a, i * c) for a, i, c in zip(start, index, chunk, strict=True))
-        high = tuple(min(b, (i + 1) * c) for b, i, c in zip(stop, index, chunk, strict=True))
-        inside = (
-            tuple(x - i * c for x, i, c in zip(low, index, chunk, strict=True)),
-            tuple(x - i * c for x, i, c in zip(high, index, chunk, strict=True)),
-        )
-        outside = (
-            tuple(x - a for x, a in zip(low, start, strict=True)),
-            tuple(x - a for x, a in zip(high, start, strict=True)),
-        )
-        yield index, inside, outside
+def _common(
+    start: tuple[int, ...], stop: tuple[int, ...], index: tuple[int, ...], chunk: tuple[int, ...]
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]:
+    """What a box and a chunk have in common: its corners inside the chunk, and inside the box."""
+    low = tuple(max(a, i * c) for a, i, c in zip(start, index, chunk, strict=True))
+    high = tuple(min(b, (i + 1) * c) for b, i, c in zip(stop, index, chunk, strict=True))
+    corner = tuple(i * c for i, c in zip(index, chunk, strict=True))
+    return (_minus(low, corner), _minus(high, corner)), (_minus(low, start), _minus(high, start))
+
+
+def _minus(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(x - y for x, y in zip(a, b, strict=True))
 
 
 def _slices(start: tuple[int, ...], stop: tuple[int, ...]) -> tuple[slice, ...]:
