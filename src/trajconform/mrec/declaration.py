@@ -109,12 +109,12 @@ def parse_declaration(document: Any) -> tuple[Declaration, list[Violation]]:
     """
     found: list[Violation] = []
     if not isinstance(document, Mapping):
-        found.append(_bad("MREC-DECL-05", "", f"sequence_schema is {_short(document)}, it must be an object"))
+        found.append(_bad("MREC-DECL-01", "", f"sequence_schema is {_short(document)}, it must be an object"))
         return Declaration(), found
     given_blocks, given_meta = document.get("blocks", {}), document.get("meta", {})
     for name, value in (("blocks", given_blocks), ("meta", given_meta)):
         if not isinstance(value, Mapping):
-            found.append(_bad("MREC-DECL-05", name, f"{name} is {_short(value)}, it must be a map"))
+            found.append(_bad("MREC-DECL-01", name, f"{name} is {_short(value)}, it must be a map"))
     blocks: dict[str, BlockDeclaration] = {}
     for name, entry in given_blocks.items() if isinstance(given_blocks, Mapping) else ():
         block = _parse_block(name, entry, found)
@@ -138,7 +138,7 @@ def _bad(clause: str, pointer: str, message: str, level: str = "MUST") -> Violat
 def _parse_block(name: str, entry: Any, found: list[Violation]) -> BlockDeclaration | None:
     at = f"blocks/{name}"
     if not isinstance(entry, Mapping) or not isinstance(entry.get("columns"), Mapping):
-        found.append(_bad("MREC-DECL-05", at, f"a block is an object with columns, not {_short(entry)}"))
+        found.append(_bad("MREC-DECL-01", at, f"a block is an object with columns, not {_short(entry)}"))
         return None
     if name in RESERVED_BLOCKS:
         found.append(_bad("MREC-NAME-03", at, f"{name} is reserved for the layout; a block needs another name"))
@@ -166,19 +166,20 @@ def _parse_block(name: str, entry: Any, found: list[Violation]) -> BlockDeclarat
 def _parse_column(block: str, name: str, entry: Any, found: list[Violation]) -> ColumnDeclaration | None:
     at = f"blocks/{block}/columns/{name}"
     if not isinstance(entry, Mapping):
-        found.append(_bad("MREC-DECL-05", at, f"a column is an object with dtype and trailing, not {_short(entry)}"))
+        found.append(_bad("MREC-DECL-01", at, f"a column is an object with dtype and trailing, not {_short(entry)}"))
         return None
     dtype, trailing = entry.get("dtype"), entry.get("trailing")
     if name in RESERVED_COLUMNS:
         found.append(_bad("MREC-NAME-04", at, f"{name} is reserved for the layout; a column needs another name"))
+    if "dtype" not in entry:
+        found.append(_bad("MREC-DECL-01", at, "a column is an object with dtype and trailing; dtype is missing"))
+        return None
     if not isinstance(dtype, str) or dtype not in RECORD_DTYPES:
-        clause = "MREC-META-13" if dtype == "json" else "MREC-DECL-03"
-        found.append(_bad("MREC-DECL-03", at, f"dtype {_short(dtype)} is none of {' '.join(RECORD_DTYPES)}"))
-        if clause != "MREC-DECL-03":
-            found.append(_bad(clause, at, "json is a tag of metadata, not the dtype of a column"))
+        hint = "; json is a tag of metadata alone" if dtype == "json" else ""
+        found.append(_bad("MREC-DECL-03", at, f"dtype {_short(dtype)} is none of {' '.join(RECORD_DTYPES)}{hint}"))
         return None
     if not isinstance(trailing, list) or not all(_is_int(n) and n >= 0 for n in trailing):
-        found.append(_bad("MREC-DECL-05", at, f"trailing is {_short(trailing)}, it must be a list of integers >= 0"))
+        found.append(_bad("MREC-DECL-04", at, f"trailing is {_short(trailing)}, it must be a list of integers >= 0"))
         return None
     canonical = CANONICAL_DTYPES.get(name)
     if canonical is not None and dtype != canonical:
@@ -193,7 +194,7 @@ def _parse_column(block: str, name: str, entry: Any, found: list[Violation]) -> 
     nullable = entry.get("nullable", False)
     if "nullable" in entry and nullable is not True:
         if nullable is not False:
-            found.append(_bad("MREC-DECL-05", at, f"nullable is {_short(nullable)}, it must be true or absent"))
+            found.append(_bad("MREC-DECL-01", at, f"nullable is {_short(nullable)}, it must be true or absent"))
         else:
             found.append(_bad("MREC-DECL-12", at, "nullable is written only when it is true", "MUST NOT"))
     return ColumnDeclaration(dtype, tuple(trailing), nullable is True, _parse_precision(at, entry, dtype, found))
@@ -206,11 +207,11 @@ def _parse_precision(at: str, entry: Mapping[str, Any], dtype: str, found: list[
     number = as_float(value)
     if number is None or not MIN_PRECISION <= number <= MAX_PRECISION:
         message = f"precision is {_short(value)}, it must be a number from 2^-1000 to 2^1000"
-        found += [_bad("MREC-PREC-01", at, message), _bad("MREC-PREC-08", at, message, "SHOULD")]
+        found.append(_bad("MREC-PREC-01", at, message))
         return None
     if dtype != "f64":
         message = f"a precision on a column of {dtype}; only f64 columns have one"
-        found += [_bad("MREC-PREC-02", at, message), _bad("MREC-PREC-08", at, message, "SHOULD")]
+        found.append(_bad("MREC-PREC-02", at, message))
         return None
     return number
 
@@ -222,7 +223,7 @@ def _parse_targets(
         return {}
     given = entry["targets"]
     if not isinstance(given, Mapping):
-        found.append(_bad("MREC-REF-02", at, f"targets is {_short(given)}, it must map columns to targets"))
+        found.append(_bad("MREC-REF-01", at, f"targets is {_short(given)}, it must map columns to targets"))
         return {}
     out: dict[str, str] = {}
     for column, target in given.items():
@@ -230,15 +231,15 @@ def _parse_targets(
         here = f"{at}/targets/{column}"
         if declared is None or declared.dtype != "u64":
             has = "not declared" if declared is None else declared.dtype
-            found.append(_bad("MREC-REF-02", here, f"a target needs a u64 column; {column} is {has}"))
+            found.append(_bad("MREC-REF-01", here, f"a target needs a u64 column; {column} is {has}"))
             continue
         parts = target.split("/") if isinstance(target, str) else []
         if isinstance(target, str) and target.startswith("/trajectory/"):
-            found.append(_bad("MREC-REF-03", here, f"{target} leads into the trajectory; name the block alone"))
+            found.append(_bad("MREC-REF-01", here, f"{target} leads into the trajectory; name the block alone"))
             continue
         well_formed = bool(target) and (len(parts) == 1 or (len(parts) == 3 and not parts[0] and parts[1] and parts[2]))
         if not well_formed:
-            found.append(_bad("MREC-REF-02", here, f"{_short(target)} is neither <block> nor /<section>/<block>"))
+            found.append(_bad("MREC-REF-01", here, f"{_short(target)} is neither <block> nor /<section>/<block>"))
             continue
         out[column] = target
     return out
@@ -247,9 +248,12 @@ def _parse_targets(
 def _parse_meta(key: str, entry: Any, found: list[Violation]) -> MetaDeclaration | None:
     at = f"meta/{key}"
     if not isinstance(entry, Mapping):
-        found.append(_bad("MREC-DECL-05", at, f"a key is an object with dtype, not {_short(entry)}"))
+        found.append(_bad("MREC-DECL-01", at, f"a key is an object with dtype, not {_short(entry)}"))
         return None
-    tag = entry.get("dtype")
+    if "dtype" not in entry:
+        found.append(_bad("MREC-DECL-01", at, "a key is an object with dtype; dtype is missing"))
+        return None
+    tag = entry["dtype"]
     if not isinstance(tag, str) or tag not in TAGS:
         found.append(_bad("MREC-META-06", at, f"the tag {_short(tag)} is none of {' '.join(TAGS)}"))
         return None

@@ -151,7 +151,7 @@ class FolderFiles:
 
 
 class PackedFiles:
-    """A record in one zip file.
+    """A record in one zip file. Entries with an absolute name or ``..`` are not part of it.
 
     Entries are read in place. A compressed one breaks a clause on stores but can be decoded: a reader takes it, up to
     a limit.
@@ -166,7 +166,9 @@ class PackedFiles:
             self._stream.close()
             raise refuse("MREC-RECORD-11", "", f"neither a folder nor a zip file that can be read: {error}") from None
         self._size = os.fstat(self._stream.fileno()).st_size
-        self._entries = {e.filename: e for e in self.entries if not e.filename.endswith("/")}
+        self._entries = {
+            e.filename: e for e in self.entries if not e.filename.endswith("/") and not leaves_record(e.filename)
+        }
         self._folders: dict[str, set[str]] = {}
         for name in self._entries:
             parts = name.split("/")

@@ -65,6 +65,32 @@ class Updates:
         """Committed rows."""
         return self.rows(self.count - 1)[1] if self.count else 0
 
+    def first_with_rows(self) -> int | None:
+        """The first update that has rows, None where none has."""
+        if self.starts is None:
+            return 0 if self.count else None
+        found = np.flatnonzero(self.starts[1 : self.count + 1] > self.starts[: self.count])
+        return int(found[0]) if len(found) else None
+
+    def cut(self, first: int, stop: int, end: int) -> tuple[Array, Array]:
+        """Of some updates, the frames at which they and the one after them came, and where their rows start and end."""
+        if self.ordinals is None or self.starts is None:
+            index = np.array(range(first, stop + 1), dtype="<u8")
+            ordinals = index.copy()
+        else:
+            index, ordinals = np.arange(0), self.ordinals[first : stop + 1]
+        if stop == self.count:
+            ordinals = np.append(ordinals[: stop - first], np.uint64(min(end, 2**64 - 1)))
+        starts = index * np.uint64(self.size) if self.starts is None else self.starts[first : stop + 1]
+        return ordinals, starts
+
+    def within(self, first: int, row: int) -> int:
+        """The end of the updates from ``first`` on whose rows end at or before a row; one at least."""
+        if self.starts is None:
+            return min(max(row // self.size, first + 1), self.count)
+        found = int(np.searchsorted(self.starts, np.uint64(min(row, 2**64 - 1)), side="right")) - 1
+        return min(max(found, first + 1), self.count)
+
     def counts(self) -> tuple[Array, Array]:
         """Ordinals at which the row count may change (u64), and the counts from there on (u64)."""
         if not self.count:
@@ -157,7 +183,7 @@ class View:
                 raise refuse("MREC-COMMIT-12", f"trajectory {name}", f"{name} stands there without nstep")
         if not self.has("trajectory/step"):
             return 0
-        return int(self.series("step", "i64", "MREC-STEP-12").shape[0])
+        return int(self.series("step", "i64", "MREC-STEP-11").shape[0])
 
     def series(self, name: str, dtype: str, clause: str) -> ArrayNode:
         """The array ``step`` or ``time``."""
@@ -214,14 +240,14 @@ class View:
                     f"nothing numbers the {self.nstep} frames: no step_progression, no step",
                 )
             return None
-        return self._long_enough(self.series("step", "i64", "MREC-STEP-12"), self.nstep)
+        return self._long_enough(self.series("step", "i64", "MREC-STEP-11"), self.nstep)
 
     @cached_property
     def time_array(self) -> ArrayNode | None:
         """The array of times where it is what times the frames."""
         if self.time_progression is not None or not self.has("trajectory/time"):
             return None
-        return self._long_enough(self.series("time", "f64", "MREC-STEP-29"), self.nstep)
+        return self._long_enough(self.series("time", "f64", "MREC-STEP-28"), self.nstep)
 
     def _long_enough(self, array: ArrayNode, rows: int, clause: str = "MREC-COMMIT-08") -> ArrayNode:
         if array.shape[0] < rows:
@@ -346,7 +372,7 @@ class View:
             elif size:
                 updates = self._regular(node, size, declared, columns, faults)
             elif not markers and self.has(f"{node}/step_index"):
-                prefix = self.prefix(f"{node}/step_index", "MREC-BLOCK-05", "MREC-BLOCK-20")
+                prefix = self.prefix(f"{node}/step_index", "MREC-BLOCK-05", "MREC-BLOCK-02")
                 if len(prefix):
                     raise refuse(
                         "MREC-BLOCK-25", node, f"step_index has {len(prefix)} committed updates and there is no offset"
@@ -428,19 +454,19 @@ class View:
         return np.concatenate(parts) if parts else np.zeros(0, dtype="<u8")
 
     def _indexed(self, node: str) -> Updates:
-        ordinals = self.prefix(f"{node}/step_index", "MREC-BLOCK-05", "MREC-BLOCK-20")
+        ordinals = self.prefix(f"{node}/step_index", "MREC-BLOCK-05", "MREC-BLOCK-02")
         count = len(ordinals)
         if not count:
             return Updates(0)
         path = f"{node}/offset"
         array = self.array(path)
         if array.dtype != "u64" or len(array.shape) != 1:
-            raise refuse("MREC-BLOCK-20", path, f"it is {array.dtype}{list(array.shape)}, offset is u64 of one axis")
+            raise refuse("MREC-BLOCK-03", path, f"it is {array.dtype}{list(array.shape)}, offset is u64 of one axis")
         if array.shape[0] < count + 1:
             raise refuse("MREC-BLOCK-12", path, f"it has {array.shape[0]} entries, {count} updates take {count + 1}")
         starts = array.rows(0, count + 1)
         if starts[0] != 0:
-            raise refuse("MREC-BLOCK-21", path, f"it starts with {starts[0]}, not with 0", index=0)
+            raise refuse("MREC-BLOCK-06", path, f"it starts with {starts[0]}, not with 0", index=0)
         wrong = np.flatnonzero(starts[1:] < starts[:-1])
         if len(wrong):
             at = int(wrong[0])
@@ -559,7 +585,6 @@ class View:
         if not isinstance(defined, bool):
             message = f"cell_defined is {short(defined)}, not a boolean"
             faults.append(Violation("MREC-CELL-12", "trajectory/box", message))
-            faults.append(Violation("MREC-CELL-19", "trajectory/box", message, level="SHOULD"))
             defined = True
         none = np.zeros(0, dtype="<u8")
         if self.has("trajectory/box/vectors"):
@@ -577,7 +602,7 @@ class View:
         arrays: dict[str, ArrayNode] = {}
         try:
             if self.has(f"{node}/step_index"):
-                ordinals = self.prefix(f"{node}/step_index", "MREC-CELL-03", "MREC-CELL-18")
+                ordinals = self.prefix(f"{node}/step_index", "MREC-CELL-03", "MREC-CELL-02")
             elif self.nstep and self.array(f"{node}/vectors").shape[:1] != (0,):
                 ordinals = np.zeros(1, dtype="<u8")
         except Refused as refusal:
@@ -591,9 +616,9 @@ class View:
                 if array.dtype != dtype or not array.shape or array.trailing != trailing:
                     stored = f"{array.dtype}{list(array.shape)}"
                     raise refuse(
-                        "MREC-CELL-18", path, f"it is {stored}, {name} is {dtype} with rows of {list(trailing)}"
+                        "MREC-CELL-01", path, f"it is {stored}, {name} is {dtype} with rows of {list(trailing)}"
                     )
-                arrays[name] = self._long_enough(array, len(ordinals), "MREC-CELL-18")
+                arrays[name] = self._long_enough(array, len(ordinals))
             except Refused as refusal:
                 faults.append(refusal.violation)
         return ordinals, arrays
@@ -606,15 +631,15 @@ class View:
         vectors = _numbers(attributes["vectors"], (3, 3))
         if vectors is None:
             message = f"vectors is {short(attributes['vectors'])}, not 3x3 finite numbers"
-            faults.append(Violation("MREC-CELL-11", f"{place} vectors", message))
+            faults.append(Violation("MREC-CELL-10", f"{place} vectors", message))
         origin = _numbers(attributes.get("origin", [0.0, 0.0, 0.0]), (3,))
         if origin is None:
             message = f"origin is {short(attributes['origin'])}, not three finite numbers"
-            faults.append(Violation("MREC-CELL-11", f"{place} origin", message))
+            faults.append(Violation("MREC-CELL-10", f"{place} origin", message))
         flags = attributes.get("boundary", [defined] * 3)
         if not isinstance(flags, list) or len(flags) != 3 or not all(isinstance(f, bool) for f in flags):
             message = f"boundary is {short(flags)}, not three booleans"
-            faults.append(Violation("MREC-CELL-11", f"{place} boundary", message))
+            faults.append(Violation("MREC-CELL-10", f"{place} boundary", message))
         if len(faults) > before or vectors is None or origin is None:
             return None
         return vectors, origin, np.array(flags, dtype="?")

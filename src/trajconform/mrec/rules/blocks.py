@@ -17,8 +17,9 @@ from trajconform.mrec.view import View
     "MREC-BLOCK-19", "MREC-REGULAR-01", "MREC-REGULAR-02", "MREC-REGULAR-14", "MREC-RAGGED-01", role="store",
     stage="index",
 )  # fmt: skip
+@rules("MREC-BLOCK-20", "MREC-BLOCK-21", role="reader", level="SHOULD", stage="index")
 @rules(
-    "MREC-BLOCK-05", "MREC-BLOCK-09", "MREC-BLOCK-12", "MREC-BLOCK-14", "MREC-BLOCK-20", "MREC-BLOCK-21",
+    "MREC-BLOCK-05", "MREC-BLOCK-09", "MREC-BLOCK-12", "MREC-BLOCK-14",
     "MREC-BLOCK-22", "MREC-BLOCK-25", "MREC-REGULAR-03", "MREC-REGULAR-04", "MREC-REGULAR-05", "MREC-REGULAR-06",
     "MREC-REGULAR-24", "MREC-DECL-10", "MREC-NULL-05", "MREC-NULL-06", "MREC-NULL-07", "MREC-NULL-08", role="reader",
     stage="index",

@@ -13,8 +13,8 @@ from trajconform.mrec.view import View
 
 
 @rules("MREC-CELL-01", "MREC-CELL-02", "MREC-CELL-10", "MREC-CELL-12", role="store", stage="index")
-@rules("MREC-CELL-19", role="reader", level="SHOULD", stage="index")
-@rules("MREC-CELL-03", "MREC-CELL-11", "MREC-CELL-18", role="reader", stage="index")
+@rules("MREC-CELL-11", "MREC-CELL-18", "MREC-CELL-19", role="reader", level="SHOULD", stage="index")
+@rules("MREC-CELL-03", role="reader", stage="index")
 def cell_is_sound(view: View) -> Iterator[Violation]:
     if view.cell is not None:
         yield from view.cell.faults

@@ -10,7 +10,8 @@ from trajconform.mrec.view import View
 
 
 @rules("MREC-DECL-01", "MREC-DECL-02", "MREC-DECL-04", "MREC-DECL-12", "MREC-DECL-14", role="store")
-@rules("MREC-DECL-03", "MREC-DECL-05", role="reader")
+@rules("MREC-DECL-05", role="reader", level="SHOULD")
+@rules("MREC-DECL-03", role="reader")
 def form(view: View) -> Iterator[Violation]:
     yield from (v for v in view.declaration_faults if v.clause.startswith("MREC-DECL"))
 
@@ -29,7 +30,7 @@ def precisions(view: View) -> Iterator[Violation]:
 
 
 @rules("MREC-REF-01", role="store")
-@rules("MREC-REF-02", "MREC-REF-03", role="reader")
+@rules("MREC-REF-02", "MREC-REF-03", role="reader", level="SHOULD")
 def targets(view: View) -> Iterator[Violation]:
     yield from (v for v in view.declaration_faults if v.clause.startswith("MREC-REF"))
 

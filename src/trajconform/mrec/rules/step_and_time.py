@@ -12,14 +12,16 @@ from trajconform.mrec.view import WINDOW_ROWS, View
 
 
 @rules("MREC-STEP-03", "MREC-STEP-11", role="store")
-@rules("MREC-STEP-05", "MREC-STEP-06", "MREC-STEP-07", "MREC-STEP-10", "MREC-STEP-12", role="reader")
+@rules("MREC-STEP-05", "MREC-STEP-06", "MREC-STEP-07", "MREC-STEP-10", role="reader")
+@rules("MREC-STEP-12", role="reader", level="SHOULD")
 def steps_are_sound(view: View) -> Iterator[Violation]:
     yield from each(["progression"], lambda _: seen(view.step_progression))
     yield from each(["array"], lambda _: seen(view.step_array))
 
 
 @rules("MREC-STEP-21", "MREC-STEP-28", "MREC-STEP-35", role="store")
-@rules("MREC-STEP-23", "MREC-STEP-24", "MREC-STEP-29", role="reader")
+@rules("MREC-STEP-23", "MREC-STEP-24", role="reader")
+@rules("MREC-STEP-29", role="reader", level="SHOULD")
 def times_are_sound(view: View) -> Iterator[Violation]:
     yield from each(["progression"], lambda _: seen(view.time_progression))
     yield from each(["array"], lambda _: seen(view.time_array))

@@ -9,6 +9,7 @@ import numpy as np
 from trajconform.model.arrays import Array, same_bits
 from trajconform.model.errors import Violation
 from trajconform.mrec.book import each, rules
+from trajconform.mrec.node import ArrayNode
 from trajconform.mrec.view import BlockView, View
 
 _ABSENT = -1
@@ -25,7 +26,7 @@ def _counts_at(block: BlockView, ordinals: Array) -> Array:
     return np.where(found < 0, _ABSENT, signed[np.maximum(found, 0)])
 
 
-@rules("MREC-ALIGN-07", "MREC-ALIGN-08", role="reader", stage="data")
+@rules("MREC-ALIGN-07", "MREC-ALIGN-08", role="reader", stage="index")
 def aligned_rows(view: View) -> Iterator[Violation]:
     def look(name: str) -> Iterator[Violation]:
         target = view.declaration.blocks[name].aligned_with
@@ -86,100 +87,149 @@ def system_side(view: View) -> Iterator[Violation]:
     yield from each(view.declaration.blocks, look)
 
 
-@rules("MREC-REF-14", role="store", stage="data")
-@rules("MREC-REF-04", "MREC-REF-05", "MREC-REF-06", "MREC-REF-07", "MREC-REF-12", role="reader", stage="data")
-def references(view: View) -> Iterator[Violation]:
+@rules("MREC-REF-14", role="store", stage="index")
+@rules("MREC-REF-04", "MREC-REF-06", "MREC-REF-07", "MREC-REF-12", role="reader", stage="index")
+def targets_are_there(view: View) -> Iterator[Violation]:
     def look(name: str) -> Iterator[Violation]:
         block = view.block(name)
-        if block.faults or not block.updates.count or not view.nstep:
+        update = None if block.faults or not view.nstep else block.updates.first_with_rows()
+        if update is None:
             return
-        declared = block.declared.references() if view.pinned else {}
-        if not view.pinned:
-            declared = {c: t for c, t in block.declared.references().items() if t == "atoms"}
-        for column, target in declared.items():
-            if block.declared.columns[column].dtype == "u64":
-                yield from _column_references(view, block, column, target)
+        ordinal = block.updates.ordinal(update)
+        for column, target in references(block).items():
+            node = f"trajectory/{name}/{column}"
+            if column not in block.declared.targets and target not in view.declaration.blocks:
+                message = f"{column} refers to atoms by convention, and no block atoms is declared"
+                yield Violation("MREC-REF-12", node, message, index=ordinal)
+                continue
+            counts = _target_counts(view, target)
+            if counts is not None and _least(*counts, *np.array([[ordinal], [ordinal + 1]], dtype="<u8"))[0] == _ABSENT:
+                clause = "MREC-REF-07" if target.startswith("/") else "MREC-REF-04"
+                message = f"rows at frame {ordinal} refer to {target}, which is absent there"
+                yield Violation(clause, node, message, index=ordinal)
 
     yield from each(view.declaration.blocks, look)
 
 
-def _column_references(view: View, block: BlockView, column: str, target: str) -> Iterator[Violation]:
-    node = f"trajectory/{block.name}/{column}"
-    counts: Array | None = None
-    at: Array = np.zeros(1, dtype="<u8")
+@rules("MREC-REF-14", role="store", stage="data")
+@rules("MREC-REF-05", "MREC-REF-06", "MREC-REF-07", role="reader", stage="data")
+def values_in_range(view: View) -> Iterator[Violation]:
+    def look(name: str) -> Iterator[Violation]:
+        block = view.block(name)
+        if block.faults or not view.nstep:
+            return
+        for column in references(block):
+            array, mask = block.columns.get(column), block.masks.get(column)
+            if array is None:
+                continue
+            for first, stop in _windows(block, array, mask):
+                begin, end = block.updates.rows(first)[0], block.updates.rows(stop - 1)[1]
+                flags = None if mask is None else mask.rows(begin, end)
+                found = [
+                    *out_of_range(view, block, column, (first, stop), array.rows(begin, end), flags, (0, view.nstep))
+                ]
+                if found:
+                    yield found[0]
+                    break
+
+    yield from each(view.declaration.blocks, look)
+
+
+def references(block: BlockView) -> dict[str, str]:
+    """Columns of a block that hold row numbers, with what they refer to."""
+    declared = block.declared
+    return {c: t for c, t in declared.references().items() if declared.columns[c].dtype == "u64"}
+
+
+def out_of_range(
+    view: View,
+    block: BlockView,
+    column: str,
+    updates: tuple[int, int],
+    values: Array,
+    flags: Array | None,
+    frames: tuple[int, int],
+) -> Iterator[Violation]:
+    """Valid values that are not below the row count of their target, at some of the frames: the first of each update.
+
+    ``values`` and ``flags`` are the rows of a range of updates, as `Updates.rows` cuts them.
+    """
+    target = references(block)[column]
+    counts = None
+    if column in block.declared.targets or target in view.declaration.blocks:
+        counts = _target_counts(view, target)
+    if counts is None or not len(values):
+        return
+    first, stop = updates
+    ordinals, starts = block.updates.cut(first, stop, view.nstep)
+    sizes = np.diff(starts)
+    there = np.flatnonzero(sizes)
+    low = np.maximum(ordinals[:-1], np.uint64(min(frames[0], 2**64 - 1)))[there]
+    high = np.minimum(ordinals[1:], np.uint64(min(frames[1], 2**64 - 1)))[there]
+    flat = values.reshape(len(values), -1)
+    if not flat.shape[1]:
+        return
+    highest = flat.max(axis=1)
+    begins = (starts[:-1] - starts[0])[there].astype("<i8")
+    if flags is not None:
+        # A null row refers to nothing: count it as row 0 of a target that has one.
+        highest = np.where(flags, highest, np.uint64(0))
+        valid = np.maximum.reduceat(flags, begins)
+    else:
+        valid = np.ones(len(there), dtype=bool)
+    reached = np.maximum.reduceat(highest, begins)
+    least = _least(*counts, low, high)
+    wrong = np.flatnonzero(valid & (low < high) & (least != _ABSENT) & (reached >= np.maximum(least, 0).astype("<u8")))
+    for at in wrong.tolist():
+        frame = int(low[at])
+        message = f"from frame {frame} on it refers to row {reached[at]} of {target}, which has {least[at]} rows"
+        yield Violation("MREC-REF-05", f"trajectory/{block.name}/{column}", message, index=frame)
+
+
+def _target_counts(view: View, target: str) -> tuple[Array, Array] | None:
+    """Frames at which the row count of a target changes, and the counts, i64, -1 for absent; None: not to be checked."""
     if target.startswith("/"):
         section, _, name = target[1:].partition("/")
         if view.store.group(section) is None:
-            return
+            return None
         fixed = view.section_count(section, name)
-        counts = np.array([_ABSENT if fixed is None else fixed])
-    elif column not in block.declared.targets and target not in view.declaration.blocks:
-        rows = (u for u in range(block.updates.count) if block.updates.rows(u)[0] < block.updates.rows(u)[1])
-        lead = next(rows, None)
-        if lead is not None:
-            message = f"{column} refers to atoms by convention, and no block atoms is declared"
-            yield Violation("MREC-REF-12", node, message, index=block.updates.ordinal(lead))
-        return
-    elif target in view.declaration.blocks:
-        other = view.block(target)
-        if other.faults:
-            return
-        at, raw = other.updates.counts()
-        counts = np.minimum(raw, np.uint64(2**62)).astype("<i8")
-    if counts is None:
-        at, counts = np.zeros(0, dtype="<u8"), np.zeros(0, dtype="<i8")
-    updates = block.updates
-    for first, stop, highest in _update_maxima(block, column):
-        # The frames that these updates reach, and the smallest count that their target has there.
-        for update in range(first, stop):
-            begin, end = updates.rows(update)
-            if begin == end:
-                continue
-            low = updates.ordinal(update)
-            high = updates.ordinal(update + 1) if update + 1 < updates.count else view.nstep
-            lead = int(np.searchsorted(at, np.uint64(low), side="right")) - 1
-            last = int(np.searchsorted(at, np.uint64(high - 1), side="right")) - 1
-            if lead < 0 or (len(counts) and bool((counts[lead : last + 1] == _ABSENT).any())):
-                message = f"rows at frame {low} refer to {target}, which is absent there"
-                yield Violation("MREC-REF-04", node, message, index=low)
-                return
-            least = int(counts[lead : last + 1].min())
-            value = highest[update - first]
-            if value is not None and value >= least:
-                frame = int(max(low, at[lead + int(np.argmin(counts[lead : last + 1]))])) if len(at) else low
-                message = f"at frame {frame} it refers to row {value} of {target}, which has {least}"
-                yield Violation("MREC-REF-05", node, message, index=frame)
-                return
+        return np.zeros(1, dtype="<u8"), np.array([_ABSENT if fixed is None else min(fixed, 2**62)])
+    if target not in view.declaration.blocks:
+        return np.zeros(0, dtype="<u8"), np.zeros(0, dtype="<i8")
+    other = view.block(target)
+    if other.faults:
+        return None
+    at, raw = other.updates.counts()
+    return at, np.minimum(raw, np.uint64(2**62)).astype("<i8")
 
 
-def _update_maxima(block: BlockView, column: str) -> Iterator[tuple[int, int, list[int | None]]]:
-    """The largest valid value of a column in each update, by windows of updates: (first, stop, maxima)."""
-    updates, array, mask = block.updates, block.columns[column], block.masks.get(column)
-    first = 0
-    stored = array.stored_spans()
+def _least(at: Array, counts: Array, low: Array, high: Array) -> Array:
+    """The smallest count over each range of frames ``low`` up to ``high``, -1 where it begins with an absent target."""
+    if not len(at):
+        return np.full(len(low), _ABSENT)
+    lead = np.searchsorted(at, low, side="right") - 1
+    last = np.maximum(np.searchsorted(at, high, side="left") - 1, lead)
+    least = np.where(lead < 0, _ABSENT, counts[np.maximum(lead, 0)])
+    for n in np.flatnonzero((lead >= 0) & (last > lead)).tolist():
+        least[n] = counts[lead[n] : last[n] + 1].min()
+    return least
+
+
+def _windows(block: BlockView, array: ArrayNode, mask: ArrayNode | None) -> Iterator[tuple[int, int]]:
+    """Ranges of updates whose rows are read together. Of updates of which nothing is stored only the first is named:
+    all the others have the same values and, but for what their target does, the same fault."""
+    spans = sorted([*array.stored_spans(), *(mask.stored_spans() if mask is not None else ())])
+    updates, first, at = block.updates, 0, 0
     while first < updates.count:
-        stop = first + 1
-        while (
-            stop < updates.count and updates.rows(stop)[1] - updates.rows(first)[0] <= _WINDOW and stop - first < 4096
-        ):
-            stop += 1
-        begin, end = updates.rows(first)[0], updates.rows(stop - 1)[1]
-        touched = any(a < end and b > begin for a, b in stored)
-        if touched or mask is not None:
-            values = array.rows(begin, end)
-            flags = mask.rows(begin, end) if mask is not None else None
-            maxima: list[int | None] = []
-            for update in range(first, stop):
-                a, b = updates.rows(update)
-                part = values[a - begin : b - begin]
-                if flags is not None:
-                    part = part[flags[a - begin : b - begin]]
-                maxima.append(int(part.max()) if part.size else None)
-            yield first, stop, maxima
+        begin = updates.rows(first)[0]
+        while at < len(spans) and spans[at][1] <= begin:
+            at += 1
+        stop = updates.within(first, begin + _WINDOW)
+        if at < len(spans) and spans[at][0] < updates.rows(stop - 1)[1]:
+            yield first, stop
         else:
-            yield first, stop, [int(array.fill)] * (stop - first)
-            if first > 1 << 16:
-                return  # nothing is stored from here on but the fill value, which the updates before have shown
+            yield first, first + 1
+            stop = max(stop, updates.within(first, spans[at][0]) if at < len(spans) else updates.count)
         first = stop
 
 
