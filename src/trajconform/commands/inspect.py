@@ -80,7 +80,7 @@ def _mrec_lines(facts: dict[str, Any]) -> list[str]:
         lines.append(f"{name:<12}{facts[name]}")
     lines.append("blocks" if facts["blocks"] else f"{'blocks':<12}none declared")
     for block in facts["blocks"]:
-        lines.append(f"  {block['name']:<14}{block['columns']}")
+        lines.append(f"  {block['name']:<14}{block['columns']} ({block['kind']})")
         lines += [f"    {state}" for state in block["states"]]
     lines.append(f"{'cell':<12}{facts['cell']}")
     lines.append("meta" if facts["meta"] else f"{'meta':<12}none declared")
