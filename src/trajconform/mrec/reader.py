@@ -1,8 +1,8 @@
 """The bundled mrec reader: strict, lazy, exact.
 
 Opening reads metadata and the small index arrays; rows are read when frames are asked for, whole chunks at a time, over
-windows of many frames. A reader refuses at the first violation of a reader clause: what metadata and indices show at
-once, what only rows show (alignment, references) when the first frame is read.
+windows of many frames. A reader refuses at the first violation of a reader clause: what metadata and indices show
+(alignment too) when the store is opened, what only rows show when those rows are read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from trajconform.model.trajectory import Block, Cell, Column, Frame, MetaValue
 from trajconform.mrec.book import run_stage
 from trajconform.mrec.declaration import TAGS, encode_declaration
 from trajconform.mrec.node import ArrayNode
+from trajconform.mrec.rules.cell import periodic_although_undefined
 from trajconform.mrec.rules.step_meta import parse_document
+from trajconform.mrec.rules.together import out_of_range, references
 from trajconform.mrec.store import Store
 from trajconform.mrec.view import BlockView, View
 
@@ -38,7 +40,6 @@ class MrecFile:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._view = View(store)
-        self._data_checked = False
         try:
             self._refuse("structure")
             self._refuse("index")
@@ -124,9 +125,6 @@ class MrecFile:
         stop = min(stop, len(self))
         if first < 0 or first > len(self):
             raise IndexError(f"frame {first} of {len(self)}")
-        if not self._data_checked:
-            self._refuse("data")
-            self._data_checked = True
         at = first
         while at < stop:
             end = min(stop, at + self._window(at, stop))
@@ -148,15 +146,15 @@ class MrecFile:
     def _read_window(self, first: int, stop: int) -> Iterator[Frame]:
         steps, times = self._view.steps(first, stop), self._view.times(first, stop)
         meta = {key: self._meta_values(key, array, first, stop) for key, array in self._meta.items() if array}
-        windows = {name: _BlockWindow(block, first, stop) for name, block in self._blocks.items()}
-        cells: dict[int, Cell] = {}
+        windows = {name: _BlockWindow(self._view, block, first, stop) for name, block in self._blocks.items()}
+        cells = self._cells(first, stop)
         for i in range(first, stop):
             blocks = {name: found for name, window in windows.items() if (found := window.at(i)) is not None}
             yield Frame(
                 step=steps[i - first],
                 time=None if times is None else np.float64(times[i - first]),
                 blocks=blocks,
-                cell=self._cell(i, cells),
+                cell=next(cells),
                 meta={key: MetaValue(self._view.declaration.meta[key].dtype, v[i - first]) for key, v in meta.items()},
             )
 
@@ -168,35 +166,39 @@ class MrecFile:
             return list(rows)
         return [rows[i : i + 1].reshape(()) for i in range(len(rows))]
 
-    def _cell(self, ordinal: int, cache: dict[int, Cell]) -> Cell | None:
+    def _cells(self, first: int, stop: int) -> Iterator[Cell | None]:
+        """The cell of each frame of a range; a cell that stays is one object."""
         view = self._view.cell
-        if view is None:
-            return None
-        update = int(np.searchsorted(view.ordinals, np.uint64(ordinal), side="right")) - 1
-        if update < 0:
-            return None
-        if update not in cache:
-            vectors, origin, boundary = self._view.cell_update(update)
-            cache[update] = Cell(vectors if view.defined else np.eye(3), origin, boundary, view.defined)
-        return cache[update]
+        found = np.full(stop - first, -1)
+        if view is not None:
+            found = np.searchsorted(view.ordinals, np.array(range(first, stop), dtype="<u8"), side="right") - 1
+        low, high = max(int(found[0]), 0), int(found[-1]) + 1
+        cells: list[Cell] = []
+        if view is not None and high:
+            vectors, origins, boundaries = self._view.cell_rows(low, high)
+            for violation in periodic_although_undefined(view, low, boundaries):
+                raise Refused(violation)
+            for matrix, origin, boundary in zip(vectors, origins, boundaries, strict=True):
+                cells.append(Cell(matrix if view.defined else np.eye(3), origin, boundary, view.defined))
+        for update in found.tolist():
+            yield None if update < 0 else cells[update - low]
 
     def column(self, block: str, column: str, first: int, stop: int) -> list[Array | None]:
         """The values of one column at each frame of a range, None where the block is absent."""
-        window = _BlockWindow(self._blocks[block], first, min(stop, len(self)), only=column)
-        return [
-            None if (b := window.at(i)) is None else b.columns[column].values
-            for i in range(first, min(stop, len(self)))
-        ]
+        stop = min(stop, len(self))
+        window = _BlockWindow(self._view, self._blocks[block], first, stop, only=column)
+        found = [window.at(i) for i in range(first, stop)]
+        return [None if b is None else b.columns[column].values for b in found]
 
 
 class _BlockWindow:
     """The rows of a block for a range of frames, read in one go; blocks handed out are views."""
 
-    def __init__(self, block: BlockView, first: int, stop: int, only: str | None = None) -> None:
+    def __init__(self, view: View, block: BlockView, first: int, stop: int, only: str | None = None) -> None:
         self.block = block
         self._made: tuple[int, Block] | None = None
         updates = block.updates
-        low, high = max(updates.find(first), 0), updates.find(stop - 1)
+        low, high = max(updates.find(first), 0), updates.find(stop - 1) if first < stop else -1
         self.empty = high < 0
         if self.empty:
             return
@@ -205,6 +207,11 @@ class _BlockWindow:
         names = block.declared.columns if only is None else (only,)
         self.values = {name: block.columns[name].rows(begin, end) for name in names}
         self.masks = {name: mask.rows(begin, end) for name, mask in block.masks.items() if name in self.values}
+        for name in references(block):
+            if name in self.values:
+                rows, flags = self.values[name], self.masks.get(name)
+                for violation in out_of_range(view, block, name, (low, high + 1), rows, flags, (first, stop)):
+                    raise Refused(violation)
 
     def at(self, ordinal: int) -> Block | None:
         """The block as frame ``ordinal`` carries it, None where it is absent."""

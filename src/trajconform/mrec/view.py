@@ -177,6 +177,10 @@ class View:
             value = self.attributes["nstep"]
             if not is_int(value) or value < 0:
                 raise refuse("MREC-COMMIT-04", "trajectory nstep", f"nstep is {short(value)}, not a JSON integer >= 0")
+            if value >= 2**63:
+                raise refuse(
+                    "MREC-COMMIT-04", "trajectory nstep", f"nstep is {short(value)}, more than can be counted here"
+                )
             return int(value)
         for name in ("step_progression", "time_progression"):
             if name in self.attributes:
@@ -644,18 +648,20 @@ class View:
             return None
         return vectors, origin, np.array(flags, dtype="?")
 
-    def cell_update(self, update: int) -> tuple[Array, Array, Array]:
-        """Vectors, origin and boundary of an update, defaults filled in; vectors as stored."""
+    def cell_rows(self, first: int, stop: int) -> tuple[Array, Array, Array]:
+        """Vectors [n, 3, 3], origins [n, 3] and boundaries [n, 3] of some updates, defaults filled in; as stored."""
         view = self.cell
         assert view is not None
         if view.attributes is not None:
-            return view.attributes
-        vectors = view.arrays["vectors"].rows(update, update + 1)[0]
-        origin = view.arrays["origin"].rows(update, update + 1)[0] if "origin" in view.arrays else np.zeros(3)
-        boundary = np.full(3, view.defined)
+            vectors, origin, boundary = view.attributes
+            return vectors[None], origin[None], boundary[None]
+        vectors = np.asarray(view.arrays["vectors"].rows(first, stop))
+        origins, boundaries = np.zeros((stop - first, 3)), np.full((stop - first, 3), view.defined)
+        if "origin" in view.arrays:
+            origins = view.arrays["origin"].rows(first, stop)
         if "boundary" in view.arrays:
-            boundary = view.arrays["boundary"].rows(update, update + 1)[0]
-        return vectors, origin, boundary
+            boundaries = view.arrays["boundary"].rows(first, stop)
+        return vectors, origins, boundaries
 
     # -- sections beside the trajectory --------------------------------------------------------------------------
 

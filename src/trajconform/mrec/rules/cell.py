@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from trajconform.model.arrays import same_bits
+from trajconform.model.arrays import Array
 from trajconform.model.errors import Violation
 from trajconform.mrec.book import rules
-from trajconform.mrec.view import View
+from trajconform.mrec.view import WINDOW_ROWS, CellView, View
 
 
 @rules("MREC-CELL-01", "MREC-CELL-02", "MREC-CELL-10", "MREC-CELL-12", role="store", stage="index")
@@ -26,16 +27,27 @@ def undefined_cell(view: View) -> Iterator[Violation]:
     cell = view.cell
     if cell is None or cell.faults:
         return
-    for update in range(len(cell.ordinals)):
-        vectors, _, boundary = view.cell_update(update)
+    for first in range(0, len(cell.ordinals), WINDOW_ROWS):
+        vectors, _, boundaries = view.cell_rows(first, min(first + WINDOW_ROWS, len(cell.ordinals)))
         if cell.defined:
             continue
-        if bool(boundary.any()):
-            message = f"the cell is undefined and boundary is {boundary.tolist()}; it must be all false"
-            yield Violation("MREC-CELL-16", "trajectory/box", message, index=update, level="SHOULD")
-            yield Violation("MREC-CELL-14", "trajectory/box", message, index=update)
+        periodic = [*periodic_although_undefined(cell, first, boundaries)]
+        if periodic:
+            yield from periodic
+            yield from (replace(v, clause="MREC-CELL-14", level="MUST") for v in periodic)
             return
-        if not same_bits(vectors, np.eye(3)):
-            message = f"the cell is undefined and vectors are {vectors.tolist()}; they are written as the identity"
-            yield Violation("MREC-CELL-14", "trajectory/box", message, index=update)
+        wrong = np.flatnonzero((vectors.view("<u8") != np.eye(3).view("<u8")).any(axis=(1, 2)))
+        if len(wrong):
+            at = int(wrong[0])
+            message = f"the cell is undefined and vectors are {vectors[at].tolist()}; they are written as the identity"
+            yield Violation("MREC-CELL-14", "trajectory/box", message, index=first + at)
             return
+
+
+def periodic_although_undefined(cell: CellView, first: int, boundaries: Array) -> Iterator[Violation]:
+    """A true flag in the boundaries of updates from ``first`` on of an undefined cell: the first there is."""
+    wrong = np.flatnonzero(boundaries.any(axis=1))
+    if not cell.defined and len(wrong):
+        at = int(wrong[0])
+        message = f"the cell is undefined and boundary is {boundaries[at].tolist()}; it must be all false"
+        yield Violation("MREC-CELL-16", "trajectory/box", message, index=first + at, level="SHOULD")
