@@ -50,10 +50,19 @@ class DriverSpec:
 
     @functools.cached_property
     def build(self) -> Path:
-        """Where the driver builds: ``.build`` in its folder, or a cache folder when that cannot be written."""
-        inside = self.folder / ".build"
-        if os.access(inside if inside.exists() else self.folder, os.W_OK):
-            return inside
+        """Where the driver builds.
+
+        A driver of the kit itself builds in ``.build/drivers`` of the checkout, outside what a wheel is made of; any
+        other in ``.build`` of its own folder. Where neither can be written, and for an installed kit, it is a cache.
+        """
+        home = kit.root()
+        if self.folder.parent == home / "harness" / "drivers":
+            if (home / "pyproject.toml").is_file() and os.access(home, os.W_OK):
+                return home / ".build" / "drivers" / self.name
+        else:
+            inside = self.folder / ".build"
+            if os.access(inside if inside.exists() else self.folder, os.W_OK):
+                return inside
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         digest = hashlib.sha256(str(self.folder).encode()).hexdigest()[:12]
         return cache / "trajconform" / "drivers" / f"{self.name}-{digest}"

@@ -113,8 +113,8 @@ def _topics(run: RunResult, catalogue: Catalogue, judged: Mapping[str, ClauseRes
     for format_name, topic, ids in chapters:
         results = by_topic.get((format_name, topic), [])
         states = [judged[i].status for i in ids if i in judged]
-        if not results and not states:
-            continue
+        if not results and ClauseStatus.UNTESTED not in states:
+            continue  # judged by cases of other topics, where they are shown
         counts = {verdict: sum(r.verdict is verdict for r in results) for verdict in _ORDER}
         passed, untested = states.count(ClauseStatus.PASS), states.count(ClauseStatus.UNTESTED)
         cells = [_count(counts[v], STYLES[v] if v is not Verdict.PASS else "") for v in _ORDER]
