@@ -6,6 +6,7 @@ that a selection can reach are parsed. Every fault of a case file names the file
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import functools
 import json
@@ -212,9 +213,9 @@ def _cases_of(root: Path, shown: str, case_id: str, document: Any, known: frozen
         if name in seen:
             raise _Fault(f"the member {name!r} stands twice", *keys)
         seen.add(name)
-        unknown = set(member) - _MEMBER_KEYS
-        if unknown:
-            raise _Fault(f"unknown key {sorted(unknown)[0]!r} in the member {name!r}", *keys, sorted(unknown)[0])
+        beside = set(member) - _MEMBER_KEYS
+        if beside:
+            raise _Fault(f"unknown key {sorted(beside)[0]!r} in the member {name!r}", *keys, sorted(beside)[0])
         yield _case(root, shown, f"{case_id}@{name}", _merge(base, member), known, keys)
 
 
@@ -454,17 +455,17 @@ def pack(files: Mapping[str, bytes], how: Any = True) -> bytes:
 
     ``how`` is true, or a mapping of deviations: ``deflate`` (paths to compress, or true for all), ``folders`` (true:
     entries for folders too), ``prefix`` (before every name), ``rename`` (path -> entry name), ``extra`` (entry name ->
-    text), ``separator``.
+    text), ``separator``, ``zip64`` (true: sizes and offsets in ZIP64 fields, though none needs them).
     """
     import io
 
     options = how if isinstance(how, Mapping) else {}
-    unknown = set(options) - {"deflate", "folders", "prefix", "rename", "extra", "separator"}
+    unknown = set(options) - {"deflate", "folders", "prefix", "rename", "extra", "separator", "zip64"}
     if unknown:
         raise TrajconformError(f"packed has no option {sorted(unknown)[0]!r}")
     out = io.BytesIO()
     deflate = options.get("deflate") or ()
-    with zipfile.ZipFile(out, "w") as packed:
+    with _zip64_limit(0 if options.get("zip64") else None), zipfile.ZipFile(out, "w") as packed:
         names: list[tuple[str, bytes, bool]] = []
         if options.get("folders"):
             folders = sorted({f"{name.rsplit('/', 1)[0]}/" for name in files if "/" in name})
@@ -479,6 +480,17 @@ def pack(files: Mapping[str, bytes], how: Any = True) -> bytes:
             info.compress_type = zipfile.ZIP_DEFLATED if squeezed else zipfile.ZIP_STORED
             packed.writestr(info, data)
     return out.getvalue()
+
+
+@contextlib.contextmanager
+def _zip64_limit(limit: int | None) -> Iterator[None]:
+    """With a limit, zipfile writes ZIP64 fields for anything larger: the library has no switch for small archives."""
+    before: int = zipfile.ZIP64_LIMIT  # type: ignore[attr-defined]
+    zipfile.ZIP64_LIMIT = before if limit is None else limit  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        zipfile.ZIP64_LIMIT = before  # type: ignore[attr-defined]
 
 
 # -- expectations --------------------------------------------------------------------------------------------------
