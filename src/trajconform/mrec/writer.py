@@ -11,16 +11,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from trajconform.model.arrays import Array, dtype_name, same_bits
-from trajconform.model.errors import Refused, refuse
-from trajconform.model.trajectory import Block, Cell, Column, Frame
+from trajconform.model.arrays import NUMPY_DTYPES, Array, dtype_name, same_bits
+from trajconform.model.errors import Refused, Violation, refuse
+from trajconform.model.trajectory import Block, Cell, Column, Frame, MetaValue
 from trajconform.mrec.declaration import (
     NO_FILL,
     TAGS,
@@ -32,11 +32,11 @@ from trajconform.mrec.declaration import (
     fill_value,
     parse_declaration,
 )
+from trajconform.mrec.store import child
 from trajconform.mrec.zarr_write import Files, GrowingArray, Pipeline, RealFiles, replace_file, write_group
 
 AUTOMATIC_FLUSH_BYTES = 32 * 1024 * 1024
 RECORD_VERSION = 1
-_ENDPOINTS = ("atomi", "atomj", "atomk", "atoml")
 _I64 = (-(2**63), 2**63 - 1)
 
 
@@ -129,6 +129,8 @@ class _BlockState:
     shown_markers: int | None = None
     """``uniform_rows`` as the group's metadata on disk has it."""
     group_written: bool = False
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Attributes of the group that this kit does not know, kept on reopening."""
 
 
 class MrecWriter:
@@ -188,15 +190,20 @@ class MrecWriter:
         folder, files, options = Path(path), files or RealFiles(), options or WriterOptions()
         parsed, violations = parse_declaration(declaration)
         for violation in violations:
-            if violation.level in ("MUST", "MUST NOT"):
-                raise Refused(violation)
+            if violation.level != "SHOULD" and violation.clause != "MREC-DECL-12":  # nullable: false says nothing
+                raise Refused(replace(violation, clause=_declaration_clause(violation)))
+        for name in (*parsed.blocks, *parsed.meta, *(c for b in parsed.blocks.values() for c in b.columns)):
+            _check_name(name, "trajectory sequence_schema")
+        for name, block in (system or {}).items():
+            for part in (name, *block.columns):
+                _check_name(part, f"system/{name}")
         if folder.exists() and any(folder.iterdir()):
             raise FileExistsError(f"{folder} is there and not empty; reopen it or choose another name")
         system = dict(system or {})
         for name, entry in parsed.blocks.items():
             if entry.aligned_with is not None and name in system:
                 raise refuse(
-                    "MREC-ALIGN-01",
+                    "MREC-ALIGN-18",
                     f"trajectory/{name}",
                     f"the aligned block {name} shares its name with a system block",
                 )
@@ -222,11 +229,6 @@ class MrecWriter:
             self._write_block_group(state, sync)
             for column in (*state.columns.values(), *state.masks.values()):
                 column.land(sync)
-            if not state.columns:
-                state.indexed = True
-                state.offset.append(np.zeros(1, dtype="<u8"))
-                state.step_index.land(sync)
-                state.offset.land(sync)
         if sync:
             self._files.sync(self.path)
             if self.path.parent.exists():
@@ -338,11 +340,11 @@ class MrecWriter:
         place = "trajectory/step"
         if not _I64[0] <= frame.step <= _I64[1]:
             raise refuse(
-                "MREC-STEP-01", place, f"step {frame.step} is outside the 64-bit signed integers", index=self._nstep
+                "MREC-STEP-37", place, f"step {frame.step} is outside the 64-bit signed integers", index=self._nstep
             )
         if self._last_step is not None and frame.step <= self._last_step:
             raise refuse(
-                "MREC-STEP-01",
+                "MREC-STEP-02",
                 place,
                 f"step {frame.step} follows {self._last_step}: steps strictly increase",
                 index=self._nstep,
@@ -354,7 +356,10 @@ class MrecWriter:
                 else "has a time, the frames before it have none"
             )
             raise refuse(
-                "MREC-STEP-01", "trajectory/time", f"the frame {word}: times are all or nothing", index=self._nstep
+                "MREC-STEP-34" if self._timed else "MREC-STEP-33",
+                "trajectory/time",
+                f"the frame {word}: times are all or nothing",
+                index=self._nstep,
             )
 
     def _take_number(self, frame: Frame) -> None:
@@ -383,7 +388,7 @@ class MrecWriter:
         for key in frame.meta:
             if key not in self.declaration.meta:
                 raise refuse(
-                    "MREC-META-01",
+                    "MREC-DECL-19",
                     f"trajectory/meta/{key}",
                     f"the metadata key {key} is not declared",
                     index=self._nstep,
@@ -394,13 +399,15 @@ class MrecWriter:
             given = frame.meta.get(key)
             if given is None:
                 if entry.fill is NO_FILL:
-                    raise refuse("MREC-META-01", place, f"the frame omits {key}, which has no fill", index=self._nstep)
+                    raise refuse("MREC-META-18", place, f"the frame omits {key}, which has no fill", index=self._nstep)
                 value = fill_value(entry)
             else:
                 try:
                     value = coerce_meta(entry.dtype, given)
                 except ValueError as error:
-                    raise refuse("MREC-META-01", place, f"{key}: {error}", index=self._nstep) from None
+                    raise refuse(
+                        _meta_clause(entry.dtype, given), place, f"{key}: {error}", index=self._nstep
+                    ) from None
             out[key] = value.reshape((1, *TAGS[entry.dtype].trailing))
         return out
 
@@ -409,16 +416,16 @@ class MrecWriter:
         node = f"trajectory/{name}"
         declared = self.declaration.blocks.get(name)
         if declared is None:
-            raise refuse("MREC-DECL-01", node, f"the block {name} is not declared", index=self._nstep)
+            raise refuse("MREC-DECL-17", node, f"the block {name} is not declared", index=self._nstep)
         for c in block.columns:
             if c not in declared.columns:
                 raise refuse(
-                    "MREC-DECL-01", f"{node}/{c}", f"the column {c} of {name} is not declared", index=self._nstep
+                    "MREC-DECL-18", f"{node}/{c}", f"the column {c} of {name} is not declared", index=self._nstep
                 )
         missing = [c for c in declared.columns if c not in block.columns]
         if missing:
             raise refuse(
-                "MREC-RAGGED-01",
+                "MREC-RAGGED-02",
                 node,
                 f"the frame presents {name} without its columns {', '.join(missing)}",
                 index=self._nstep,
@@ -427,7 +434,7 @@ class MrecWriter:
         if declared.structural_shape is not None and block.rows != math.prod(declared.structural_shape):
             shape = list(declared.structural_shape)
             raise refuse(
-                "MREC-BLOCK-01",
+                "MREC-BLOCK-18",
                 node,
                 f"{block.rows} rows, the structural shape {shape} asks for {math.prod(shape)}",
                 index=self._nstep,
@@ -440,17 +447,21 @@ class MrecWriter:
         try:
             stored = dtype_name(values)
         except ValueError as error:
-            raise refuse("MREC-DECL-01", place, str(error), index=self._nstep) from None
-        if stored != entry.dtype or tuple(values.shape[1:]) != entry.trailing or values.ndim == 0:
-            want, got = f"{entry.dtype}[rows]{list(entry.trailing)}", f"{stored}{list(values.shape)}"
-            raise refuse("MREC-DECL-01", place, f"declared {want}, given {got}", index=self._nstep)
+            raise refuse("MREC-DECL-21", place, str(error), index=self._nstep) from None
+        if stored != entry.dtype:
+            raise refuse("MREC-DECL-21", place, f"declared {entry.dtype}, given {stored}", index=self._nstep)
+        if values.ndim == 0 or tuple(values.shape[1:]) != entry.trailing:
+            message = f"a row has the shape {list(entry.trailing)}, given {list(values.shape)} for all rows"
+            raise refuse("MREC-DECL-27", place, message, index=self._nstep)
+        if stored == "string" and not all(_is_text(s) for s in values.ravel().tolist()):
+            raise refuse("MREC-DECL-21", place, "a value is not text that UTF-8 can spell", index=self._nstep)
         if len(values) != block.rows:
-            raise refuse("MREC-RAGGED-01", place, f"{len(values)} rows in a block of {block.rows}", index=self._nstep)
+            raise refuse("MREC-RAGGED-03", place, f"{len(values)} rows in a block of {block.rows}", index=self._nstep)
         mask = given.mask
         if mask is not None:
             if mask.dtype != np.bool_ or mask.shape != (block.rows,):
                 raise refuse(
-                    "MREC-NULL-01",
+                    "MREC-NULL-18",
                     place,
                     f"a mask is bool[{block.rows}], given {mask.dtype}{list(mask.shape)}",
                     index=self._nstep,
@@ -458,7 +469,7 @@ class MrecWriter:
             if not entry.nullable:
                 if not mask.all():
                     raise refuse(
-                        "MREC-NULL-01",
+                        "MREC-NULL-12",
                         place,
                         f"the column {name} is not nullable and comes with a mask",
                         index=self._nstep,
@@ -468,7 +479,7 @@ class MrecWriter:
             mask = np.ones(block.rows, dtype=bool) if mask is None else mask.copy()
         if entry.precision is not None:
             values = round_to_precision(values, entry.precision)
-        return Column(values.copy(), mask)
+        return Column(np.array(values, dtype=NUMPY_DTYPES[entry.dtype]), mask)
 
     # -- what blocks owe each other ------------------------------------------------------------------------------
 
@@ -496,7 +507,7 @@ class MrecWriter:
         against = self._resolved(target, blocks)
         if against is None:
             raise refuse(
-                "MREC-ALIGN-01",
+                "MREC-ALIGN-15",
                 node,
                 f"{name} is there while {target}, which it is aligned with, is absent",
                 index=self._nstep,
@@ -504,7 +515,7 @@ class MrecWriter:
         if against.rows != here.rows:
             carried = "" if name in blocks else " (carried forward; restate it)"
             raise refuse(
-                "MREC-ALIGN-01",
+                "MREC-ALIGN-14",
                 node,
                 f"{name} has {here.rows} rows{carried}, {target} has {against.rows}",
                 index=self._nstep,
@@ -514,7 +525,7 @@ class MrecWriter:
         node, system = f"trajectory/{name}", self._system[name]
         if here.rows != system.rows:
             raise refuse(
-                "MREC-SYSTEM-01",
+                "MREC-SYSTEM-06",
                 node,
                 f"{here.rows} rows, system/{name} has {system.rows}: rows align one to one",
                 index=self._nstep,
@@ -523,23 +534,25 @@ class MrecWriter:
             mine, theirs = here.columns["id"], system.columns["id"]
             if not same_bits(mine.values, theirs.values):
                 raise refuse(
-                    "MREC-SYSTEM-01", f"{node}/id", f"ids differ from those of system/{name}", index=self._nstep
+                    "MREC-SYSTEM-07", f"{node}/id", f"ids differ from those of system/{name}", index=self._nstep
                 )
 
     def _check_references(self, name: str, entry: BlockDeclaration, here: Block, blocks: Mapping[str, Block]) -> None:
-        targets = {c: "atoms" for c in _ENDPOINTS if c in entry.columns} | dict(entry.targets)
-        for column, target in targets.items():
+        for column, target in entry.references().items():
             place = f"trajectory/{name}/{column}"
             if target.startswith("/"):
                 section, _, block_name = target[1:].partition("/")
-                count = self._sections.get(section, {}).get(block_name)
-                if count is None:
+                if section not in self._sections:
                     continue
+                count = self._sections[section].get(block_name)
+                if count is None:
+                    message = f"rows refer to {target}, and the section {section} has no such block"
+                    raise refuse("MREC-REF-07", place, message, index=self._nstep)
             else:
                 against = self._resolved(target, blocks)
                 if against is None:
                     raise refuse(
-                        "MREC-REF-01",
+                        "MREC-REF-09",
                         place,
                         f"rows refer to {target}, which this frame does not have",
                         index=self._nstep,
@@ -549,7 +562,7 @@ class MrecWriter:
             valid = values if mask is None else values[mask]
             if valid.size and int(valid.max()) >= count:
                 raise refuse(
-                    "MREC-REF-01",
+                    "MREC-REF-09",
                     place,
                     f"refers to row {int(valid.max())} of {target}, which has {count}",
                     index=self._nstep,
@@ -561,9 +574,8 @@ class MrecWriter:
         if state.last is not None and same_update(state.last, block):
             return
         ordinal = self._nstep
-        regular = (
-            not state.indexed and block.rows > 0 and ordinal == state.updates and state.uniform in (None, block.rows)
-        )
+        fits = block.rows > 0 and ordinal == state.updates and state.uniform in (None, block.rows)
+        regular = fits and not state.indexed and bool(state.columns)
         if not state.indexed and not regular:
             self._migrate(state)
         for c, column in block.columns.items():
@@ -656,7 +668,7 @@ class MrecWriter:
             self._files.sync(self._root / state.name)
 
     def _write_block_group(self, state: _BlockState, sync: bool) -> None:
-        attributes: dict[str, Any] = dict(self._block_extra(state.name))
+        attributes: dict[str, Any] = dict(state.extra)
         if state.declared.structural_shape is not None:
             attributes["structural_shape"] = list(state.declared.structural_shape)
         if not state.indexed and state.uniform is not None:
@@ -666,15 +678,6 @@ class MrecWriter:
             write_group(self._files, self._root / state.name / "_validity", {}, sync)
         state.group_written = True
         state.shown_markers = None if state.indexed else state.uniform
-
-    def _block_extra(self, name: str) -> Mapping[str, Any]:
-        """Attributes of a block group that this kit does not know, kept on reopening."""
-        extra = self._extra_blocks.get(name, {})
-        return dict(extra)
-
-    @property
-    def _extra_blocks(self) -> dict[str, dict[str, Any]]:
-        return self.__dict__.setdefault("_kept_block_attributes", {})
 
 
 class _CellState:
@@ -713,7 +716,7 @@ class _CellState:
                 message = f"{name} of a cell is {dtype}{list(shape)}, given {values.dtype}{list(values.shape)}"
                 raise refuse("MREC-CELL-01", place, message, index=index)
         if self.defined is not None and self.defined != cell.defined:
-            raise refuse("MREC-CELL-01", place, "whether the cell is defined may not change within a run", index=index)
+            raise refuse("MREC-CELL-26", place, "whether the cell is defined may not change within a run", index=index)
         if not cell.defined:
             cell = Cell(np.eye(3), cell.origin, np.zeros(3, dtype=bool), False)
         if self.last is not None and _same_cell(self.last, cell):
@@ -807,3 +810,55 @@ def _same_cell(a: Cell, b: Cell) -> bool:
         and same_bits(a.origin, b.origin)
         and bool(np.array_equal(a.boundary, b.boundary))
     )
+
+
+_DECLARATION_CLAUSES = {
+    "MREC-NAME-03": "MREC-NAME-01",
+    "MREC-NAME-04": "MREC-NAME-02",
+    "MREC-META-06": "MREC-META-29",
+    "MREC-META-15": "MREC-META-30",
+    "MREC-PREC-01": "MREC-PREC-07",
+    "MREC-PREC-02": "MREC-PREC-07",
+    "MREC-REF-01": "MREC-REF-10",
+} | {f"MREC-ALIGN-0{n}": "MREC-ALIGN-16" for n in range(2, 7)}
+
+
+def _declaration_clause(violation: Violation) -> str:
+    """The clause by which a writer refuses what makes a stored declaration invalid."""
+    if violation.clause == "MREC-DECL-03":
+        return "MREC-META-36" if "'json'" in violation.message else "MREC-DECL-29"
+    return _DECLARATION_CLAUSES.get(violation.clause, violation.clause)
+
+
+def _meta_clause(tag: str, given: MetaValue) -> str:
+    """The clause by which a value of a metadata key is refused."""
+    if "json" in (tag, given.dtype):
+        return "MREC-META-27" if tag == given.dtype else "MREC-META-39"
+    values, stored = given.value, TAGS[tag].stored
+    if tuple(values.shape) != TAGS[tag].trailing:
+        return "MREC-META-26"
+    if "string" in (stored, TAGS[given.dtype].stored if given.dtype in TAGS else ""):
+        return "MREC-META-39"
+    if stored == "bool":
+        return "MREC-META-37"
+    if values.dtype == np.bool_:
+        return "MREC-META-25"
+    if stored == "f64":
+        return "MREC-META-38"
+    return "MREC-META-24" if values.dtype.kind in "iu" else "MREC-META-23"
+
+
+def _check_name(name: str, place: str) -> None:
+    """A declared name becomes the name of a folder."""
+    if child("", name) != f"/{name}" or not _is_text(name):
+        raise refuse("MREC-DECL-01", place, f"{name!r} cannot be the name of a node")
+
+
+def _is_text(value: object) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
