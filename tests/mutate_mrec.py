@@ -40,7 +40,7 @@ from typing import Any
 
 from trajconform import kit
 from trajconform.model.errors import Refused, TrajconformError
-from trajconform.mrec.book import load_rules
+from trajconform.mrec.book import REFUSED_ANYWAY, load_rules
 from trajconform.mrec.checker import check_mrec
 from trajconform.mrec.reader import open_mrec
 from trajconform.vectors.cases import golden_declaration, pack
@@ -153,6 +153,10 @@ def document(mutant: Mutant, node: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def put(mutant: Mutant, node: str, found: dict[str, Any]) -> None:
+    mutant.tree.files[f"{node}/zarr.json" if node else "zarr.json"] = json.dumps(found).encode()
+
+
 def chunks(mutant: Mutant) -> list[str]:
     return sorted(name for name in mutant.tree.files if not name.endswith("zarr.json"))
 
@@ -182,10 +186,7 @@ def mutate_metadata(mutant: Mutant, random: random.Random) -> None:
     else:
         holder[key] = hostile(random)
     mutant.log.append(f"metadata of {node!r}: {key!r} kind {kind}")
-    try:
-        mutant.tree.put_document(node, found)
-    except (ValueError, UnicodeEncodeError):
-        mutant.tree.files[f"{node}/zarr.json" if node else "zarr.json"] = json.dumps(found).encode()
+    put(mutant, node, found)
 
 
 def mutate_text(mutant: Mutant, random: random.Random) -> None:
@@ -287,8 +288,8 @@ def mutate_shard(mutant: Mutant, random: random.Random) -> None:
     try:
         codec = found["codecs"][0]["configuration"] if found else {}
         outer = found["chunk_grid"]["configuration"]["chunk_shape"] if found else []
-        count = math.prod(n // c for n, c in zip(outer, codec["chunk_shape"], strict=True))
-    except (KeyError, TypeError, ValueError, ZeroDivisionError, IndexError):
+        count = int(math.prod(n // c for n, c in zip(outer, codec["chunk_shape"], strict=True)))
+    except (KeyError, TypeError, ValueError, ZeroDivisionError, IndexError, OverflowError):
         return
     size = 16 * count
     if not 0 < size <= len(data) - 4:
@@ -393,7 +394,7 @@ def bomb(mutant: Mutant, random: random.Random) -> None:
     for path in [p for p in mutant.tree.files if p.startswith(f"{node}/c")]:
         del mutant.tree.files[path]
     mutant.tree.files[f"{node}/" + "/".join(["c", *["0"] * rank])] = packed
-    mutant.tree.put_document(node, found)
+    put(mutant, node, found)
 
 
 def mutate_claims(mutant: Mutant, random: random.Random) -> None:
@@ -408,18 +409,18 @@ def mutate_claims(mutant: Mutant, random: random.Random) -> None:
         found = document(mutant, node)
         if found and isinstance(found.get("shape"), list) and found["shape"]:
             found["shape"][0] = huge
-            mutant.tree.put_document(node, found)
+            put(mutant, node, found)
     if random.random() < 0.5:
         found = document(mutant, "trajectory")
         if found and isinstance(found.get("attributes"), dict) and "nstep" in found["attributes"]:
             found["attributes"]["nstep"] = random.choice([huge, 2**20, 2**40])
-            mutant.tree.put_document("trajectory", found)
+            put(mutant, "trajectory", found)
     if random.random() < 0.5:
         for node in nodes(mutant):
             found = document(mutant, node)
             if found and isinstance(found.get("attributes"), dict) and "uniform_rows" in found["attributes"]:
                 found["attributes"]["uniform_rows"] = random.choice([1, 2, huge, huge // 2])
-                mutant.tree.put_document(node, found)
+                put(mutant, node, found)
     mutant.log.append(f"claims of {huge}")
 
 
@@ -548,8 +549,8 @@ def judge(path: Path, reader_clauses: frozenset[str]) -> tuple[str, str]:
 
 
 def reader_clauses() -> frozenset[str]:
-    """Clauses by which a reader refuses."""
-    return frozenset(rule.clause for rule in load_rules().select(roles=("reader",)))
+    """Clauses by which the bundled reader refuses."""
+    return frozenset(rule.clause for rule in load_rules().select(roles=("reader",))) | REFUSED_ANYWAY
 
 
 def _alarm(*_: object) -> None:
@@ -619,11 +620,14 @@ def main() -> int:
         failures += failed
     for failure in failures:
         print(failure, end="\n\n")
-    accepted, bad = verdicts["accepted"], sum(verdicts[word] for word in ("crash", "hang", "differ"))
-    refused = sum(verdicts.values()) - accepted - bad
-    seconds = time.monotonic() - began
-    print(f"{sum(verdicts.values())} mutations, seed {options.seed}, {seconds:.0f} s: {accepted} accepted, {refused} refused by "
-          f"{len(verdicts) - 1} clauses, {len(failures)} failures; peak memory {max(peak for *_, peak in results)} MiB a process")  # fmt: skip
+    bad = sum(verdicts[word] for word in ("crash", "hang", "differ"))
+    total, accepted = sum(verdicts.values()), verdicts["accepted"]
+    clauses = len(set(verdicts) - {"crash", "hang", "differ", "accepted"})
+    print(
+        f"{total} mutations with seed {options.seed} in {time.monotonic() - began:.0f} s: {accepted} accepted,", end=" "
+    )
+    print(f"{total - accepted - bad} refused by {clauses} clauses, {len(failures)} failures;", end=" ")
+    print(f"peak memory {max(peak for *_, peak in results)} MiB a process")
     return 1 if failures else 0
 
 

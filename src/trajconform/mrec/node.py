@@ -40,6 +40,7 @@ _FEW_CHUNKS = 64
 """Up to so many chunks are looked for one by one; of more it is listed which there are."""
 _MAX_MEMBERS = 1000
 """gzip members in one chunk; a writer makes one."""
+_WINDOW_BYTES = 4 * 1024 * 1024
 _STRING_BYTES = 64
 """What a string is taken to weigh in the cache."""
 _MISSING = np.uint64(2**64 - 1)
@@ -556,24 +557,34 @@ class ArrayNode:
             self._undecodable(source, f"zstd: unpacks to more than the {room} bytes of a chunk")
         return out
 
-    def stored_spans(self) -> list[tuple[int, int]]:
-        """Row ranges that chunks on disk cover, merged and in order: what is not in them holds the fill value."""
-        if not self.shape or not math.prod(self.shape):
+    def windows(self, stop: int) -> Iterator[tuple[int, int]]:
+        """Ranges of rows before ``stop`` of which something is stored, each small enough to be read at once."""
+        weight = math.prod(self.trailing) * (_STRING_BYTES if self.dtype == "string" else self._item_bytes)
+        step = max(1, _WINDOW_BYTES // max(1, weight))
+        for first, end in self.stored_spans(stop):
+            for at in range(first, min(end, stop), step):
+                yield at, min(at + step, end, stop)
+
+    def stored_spans(self, rows: int) -> list[tuple[int, int]]:
+        """Ranges of the first so many rows that chunks on disk cover, merged and in order: all others hold the fill
+        value. What lies behind them is not looked at."""
+        if not math.prod(self.shape) or not self.shape:
             return []
+        rows = min(rows, self.shape[0])
         spans: list[tuple[int, int]] = []
-        for first, stop in sorted(self._stored()):
-            stop = min(stop, self.shape[0])
+        for first, stop in sorted(self._stored(rows)):
+            stop = min(stop, rows)
             if spans and first <= spans[-1][1]:
                 spans[-1] = (spans[-1][0], max(stop, spans[-1][1]))
             elif first < stop:
                 spans.append((first, stop))
         return spans
 
-    def _stored(self) -> Iterator[tuple[int, int]]:
+    def _stored(self, rows: int) -> Iterator[tuple[int, int]]:
         """Row ranges of chunks on disk; of a shard, those of the inner chunks it has."""
         for key in self._keys:
             name, begin = self._file(key), key[0] * self.chunk[0]
-            length = self.store.files.size(name) if begin < self.shape[0] else None
+            length = self.store.files.size(name) if begin < rows else None
             if length is not None:
                 for first, stop in self._present(self.chain, Source(name, 0, length), self.chunk, (key,)):
                     yield begin + first, begin + stop

@@ -7,6 +7,7 @@ windows of many frames. A reader refuses at the first violation of a reader clau
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +28,7 @@ from trajconform.mrec.store import Store
 from trajconform.mrec.view import BlockView, View
 
 WINDOW_BYTES = 32 * 1024 * 1024
+_WINDOW_FRAMES = 4096
 
 
 def open_mrec(path: Path | str) -> MrecFile:
@@ -45,6 +47,10 @@ class MrecFile:
             self._refuse("index")
             self._blocks = {name: self._view.block(name) for name in self._view.declaration.blocks}
             self._meta = {key: self._view.meta(key) for key in self._view.declaration.meta}
+            self._row_weights = {
+                name: sum(math.prod(a.trailing) * (64 if a.dtype == "string" else 8) for a in block.columns.values())
+                for name, block in self._blocks.items()
+            }
         except BaseException:
             store.close()
             raise
@@ -135,13 +141,19 @@ class MrecFile:
         """Frames whose rows together stay within the size of a window; at least one."""
         if stop - first == 1:
             return 1
-        size = 1
-        for block in self._blocks.values():
-            update = block.updates.find(first)
-            rows = 0 if update < 0 else block.updates.rows(update)[1] - block.updates.rows(update)[0]
-            for array in block.columns.values():
-                size += rows * int(np.prod(array.trailing, dtype=object)) * (64 if array.dtype == "string" else 8)
-        return max(1, min(WINDOW_BYTES // size, 4096))
+        size = min(stop - first, _WINDOW_FRAMES)
+        while size > 1 and self._weight(first, first + size) > WINDOW_BYTES:
+            size //= 2
+        return size
+
+    def _weight(self, first: int, stop: int) -> int:
+        """About how many bytes the rows of a range of frames take."""
+        weight = 0
+        for name, block in self._blocks.items():
+            low, high = max(block.updates.find(first), 0), block.updates.find(stop - 1)
+            if high >= 0:
+                weight += (block.updates.rows(high)[1] - block.updates.rows(low)[0]) * self._row_weights[name]
+        return weight
 
     def _read_window(self, first: int, stop: int) -> Iterator[Frame]:
         steps, times = self._view.steps(first, stop), self._view.times(first, stop)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import re
 import stat
@@ -422,3 +423,15 @@ def _depth(text: str) -> int:
         depth += 1 if character in "[{" else -1
         deepest = max(deepest, depth)
     return deepest
+
+
+def is_finite(document: Any) -> bool:
+    """Whether every number of a parsed document is finite: ``1e999`` is JSON, and no number of binary64."""
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, (dict, list)):
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+        elif isinstance(value, float) and not math.isfinite(value):
+            return False
+    return True

@@ -27,7 +27,7 @@ from trajconform.mrec.declaration import (
     parse_declaration,
 )
 from trajconform.mrec.node import ArrayNode
-from trajconform.mrec.store import PackedFiles, Store
+from trajconform.mrec.store import PackedFiles, Store, child
 
 WINDOW_ROWS = 1 << 16
 NEWEST_RECORD = 1
@@ -64,6 +64,12 @@ class Updates:
     def total(self) -> int:
         """Committed rows."""
         return self.rows(self.count - 1)[1] if self.count else 0
+
+    def largest(self) -> int:
+        """The most rows that an update has."""
+        if self.starts is None:
+            return self.size if self.count else 0
+        return int(np.diff(self.starts).max()) if self.count else 0
 
     def first_with_rows(self) -> int | None:
         """The first update that has rows, None where none has."""
@@ -289,9 +295,8 @@ class View:
             declaration, faults = parse_declaration(self.attributes["sequence_schema"])
         else:
             declaration, faults = self._derived()
-        system = self.store.group("system") is not None
         for name, block in declaration.blocks.items():
-            if block.aligned_with is not None and system and self.store.group(f"system/{name}") is not None:
+            if block.aligned_with is not None and self.store.group(child("system", name)) is not None:
                 message = f"the aligned block {name} shares its name with a system block"
                 faults.append(Violation("MREC-ALIGN-10", f"trajectory/{name}", message))
         return declaration, tuple(faults)
@@ -360,7 +365,7 @@ class View:
         return self._blocks[name]
 
     def _view_block(self, name: str, declared: BlockDeclaration) -> BlockView:
-        node = f"trajectory/{name}"
+        node = child("trajectory", name)
         faults: list[Violation] = []
         attributes = self.store.group(node)
         if attributes is None:
@@ -414,7 +419,7 @@ class View:
     def _columns(self, node: str, declared: BlockDeclaration, faults: list[Violation]) -> dict[str, ArrayNode]:
         found: dict[str, ArrayNode] = {}
         for column, entry in declared.columns.items():
-            path = f"{node}/{column}"
+            path = child(node, column)
             try:
                 if not self.has(path):
                     continue
@@ -490,7 +495,7 @@ class View:
         if not self.nstep:
             return Updates(0, size=size)
         for column in declared.columns:
-            if column not in columns and not self.has(f"{node}/{column}"):
+            if column not in columns and not self.has(child(node, column)):
                 message = f"the block is regular and its column {column} has no array"
                 faults.append(Violation("MREC-REGULAR-24", f"{node}/{column}", message))
         if len(columns) < len(declared.columns):
@@ -511,7 +516,7 @@ class View:
         if not updates.count or regular:
             return
         for column in declared.columns:
-            path = f"{node}/{column}"
+            path = child(node, column)
             if column in columns and columns[column].shape[0] < updates.total:
                 rows = columns[column].shape[0]
                 message = f"it has {rows} rows, the committed updates take {updates.total}"
@@ -557,7 +562,7 @@ class View:
 
     def meta(self, key: str) -> ArrayNode | None:
         """The array of a declared key, None where there is none and no frame needs one."""
-        declared, node = self.declaration.meta[key], f"trajectory/meta/{key}"
+        declared, node = self.declaration.meta[key], child("trajectory/meta", key)
         if not self.has(node):
             if self.nstep:
                 raise refuse("MREC-META-09", node, f"the declared key {key} has no array, and nstep is {self.nstep}")
@@ -667,7 +672,7 @@ class View:
 
     def section_count(self, section: str, block: str) -> int | None:
         """The row count of a block of a frame-shaped section, None where there is no such block."""
-        attributes = self.store.group(f"{section}/{block}")
+        attributes = self.store.group(child(section, block))
         if attributes is None:
             return None
         count: Any = attributes.get("count")
@@ -676,11 +681,11 @@ class View:
     def all_arrays(self, node: str = "trajectory") -> Iterator[str]:
         """Every array below a node."""
         for name in self.store.children(node):
-            child = f"{node}/{name}"
-            if self.has(child):
-                yield child
+            below = f"{node}/{name}"
+            if self.has(below):
+                yield below
             else:
-                yield from self.all_arrays(child)
+                yield from self.all_arrays(below)
 
 
 def _numbers(value: Any, shape: tuple[int, ...]) -> Array | None:

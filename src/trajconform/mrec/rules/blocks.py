@@ -9,6 +9,7 @@ import numpy as np
 
 from trajconform.model.errors import Violation
 from trajconform.mrec.book import each, rules, seen
+from trajconform.mrec.store import child
 from trajconform.mrec.view import View
 
 
@@ -31,7 +32,7 @@ def blocks_are_sound(view: View) -> Iterator[Violation]:
 @rules("MREC-REGULAR-11", "MREC-BLOCK-26", role="store", stage="index")
 def markers_and_index(view: View) -> Iterator[Violation]:
     for name in view.declaration.blocks:
-        node = f"trajectory/{name}"
+        node = child("trajectory", name)
         attributes = view.store.group(node)
         if attributes is None:
             continue
@@ -48,7 +49,7 @@ def markers_and_index(view: View) -> Iterator[Violation]:
 @rules("MREC-BLOCK-15", "MREC-BLOCK-16", "MREC-REGULAR-25", role="store", stage="index")
 def structural_shapes(view: View) -> Iterator[Violation]:
     for name, declared in view.declaration.blocks.items():
-        node = f"trajectory/{name}"
+        node = child("trajectory", name)
         attributes = view.store.group(node)
         shape = declared.structural_shape
         if attributes is None or shape is None:
@@ -75,12 +76,12 @@ def structural_shapes(view: View) -> Iterator[Violation]:
 @rules("MREC-NULL-01", "MREC-NULL-09", role="store", stage="index")
 def masks_where_they_belong(view: View) -> Iterator[Violation]:
     for name, declared in view.declaration.blocks.items():
-        node = f"trajectory/{name}"
+        node = child("trajectory", name)
         if view.store.group(node) is None:
             continue
         present = set(view.store.children(f"{node}/_validity"))
         for column, entry in declared.columns.items():
-            path = f"{node}/_validity/{column}"
+            path = child(f"{node}/_validity", column)
             if entry.nullable and column not in present:
                 yield Violation("MREC-NULL-01", path, f"the column {column} is nullable and has no mask")
             elif not entry.nullable and column in present and view.pinned:
@@ -97,13 +98,10 @@ def rows_decode(view: View) -> Iterator[Violation]:
         block = view.block(name)
         if block.faults:
             return
+        largest = block.updates.largest()
         for array in (*block.columns.values(), *block.masks.values()):
-            for first, stop in array.stored_spans():
-                for at in range(first, min(stop, block.updates.total), _step(array.trailing)):
-                    yield from seen(array.rows(at, min(at + _step(array.trailing), stop, block.updates.total)))
+            array.demand(largest * math.prod(array.trailing))
+            for first, stop in array.windows(block.updates.total):
+                yield from seen(array.rows(first, stop))
 
     yield from each(view.declaration.blocks, look)
-
-
-def _step(trailing: tuple[int, ...]) -> int:
-    return max(1, (1 << 20) // max(1, math.prod(trailing)))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
-from trajconform.model.errors import Violation
+from trajconform.model.errors import Refused, Violation
 from trajconform.mrec.book import each, rules, seen
+from trajconform.mrec.declaration import RESERVED_BLOCKS
+from trajconform.mrec.store import child
 from trajconform.mrec.view import View
 
 
@@ -16,12 +19,22 @@ def there_is_a_trajectory(view: View) -> Iterator[Violation]:
     yield from seen(view.attributes)
 
 
+@rules("MREC-LAYOUT-07", role="store")
+def blocks_are_groups(view: View) -> Iterator[Violation]:
+    def look(name: str) -> Iterator[Violation]:
+        if name not in RESERVED_BLOCKS and view.has(child("trajectory", name)):
+            message = f"the declared block {name} is an array; a block is a group with an array for each column"
+            yield Violation("MREC-LAYOUT-07", f"trajectory/{name}", message)
+
+    yield from each(view.declaration.blocks, look)
+
+
 @rules("MREC-LAYOUT-03", role="store")
 def every_array_is_sharded(view: View) -> Iterator[Violation]:
     def look(node: str) -> Iterator[Violation]:
-        if not view.array(node).sharded:
-            codecs: Any = view.array(node).codecs
-            names = [c.get("name") if isinstance(c, dict) else c for c in codecs]
+        codecs: Any = (view.store.document(node) or {}).get("codecs")
+        names = [c.get("name") if isinstance(c, dict) else c for c in codecs] if isinstance(codecs, list) else []
+        if "sharding_indexed" not in names:
             yield Violation(
                 "MREC-LAYOUT-03", node, f"its codecs are {names}; under trajectory they are sharding_indexed"
             )
@@ -31,15 +44,16 @@ def every_array_is_sharded(view: View) -> Iterator[Violation]:
 
 def _needed(view: View) -> Iterator[str]:
     """Arrays that the layout knows; what is not declared is unknown content and nobody's business."""
-    for name in ("step", "time", "box/vectors", "box/step_index", "box/origin", "box/boundary"):
-        if view.has(f"trajectory/{name}"):
-            yield f"trajectory/{name}"
-    for key in view.declaration.meta:
-        if view.has(f"trajectory/meta/{key}"):
-            yield f"trajectory/meta/{key}"
+    nodes = [f"trajectory/{n}" for n in ("step", "time", "box/vectors", "box/step_index", "box/origin", "box/boundary")]
+    nodes += [child("trajectory/meta", key) for key in view.declaration.meta]
     for block, entry in view.declaration.blocks.items():
-        names = ["step_index", "offset", *entry.columns]
-        names += [f"_validity/{c}" for c, column in entry.columns.items() if column.nullable]
-        for name in names:
-            if view.has(f"trajectory/{block}/{name}"):
-                yield f"trajectory/{block}/{name}"
+        group = child("trajectory", block)
+        nodes += [f"{group}/step_index", f"{group}/offset", *(child(group, column) for column in entry.columns)]
+        nodes += [
+            child(f"{group}/_validity", column) for column, declared in entry.columns.items() if declared.nullable
+        ]
+    for node in nodes:
+        # What is wrong with a node is for the rule of what needs it.
+        with suppress(Refused):
+            if view.has(node):
+                yield node

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from trajconform.model.errors import Violation
-from trajconform.mrec.book import each, rules, seen
+from trajconform.mrec.book import each, guarded, rules, seen
 from trajconform.mrec.view import NEWEST_RECORD, View, is_int, short
 
 
@@ -32,8 +33,20 @@ def version_is_known(view: View) -> Iterator[Violation]:
 @rules("MREC-RECORD-05", role="store")
 def frame_shaped_sections(view: View) -> Iterator[Violation]:
     for section in ("system", "frame"):
-        if view.store.group(section) is not None:
-            yield from each(view.store.children(section), lambda name, section=section: _block(view, section, name))  # type: ignore[misc]
+        yield from of_section(lambda section=section: _section(view, section))  # type: ignore[misc]
+
+
+def of_section(look: Callable[[], Iterator[Violation]]) -> Iterator[Violation]:
+    """What a look into a section beside the trajectory finds. What cannot be read there breaks a clause on the section:
+    a reader of the trajectory does not need it."""
+    for violation in guarded(look):
+        is_own = violation.clause.startswith(("MREC-RECORD-05", "MREC-SYSTEM"))
+        yield violation if is_own else replace(violation, clause="MREC-RECORD-05", level="MUST")
+
+
+def _section(view: View, section: str) -> Iterator[Violation]:
+    if view.store.group(section) is not None:
+        yield from each(view.store.children(section), lambda name: _block(view, section, name))
 
 
 def _block(view: View, section: str, name: str) -> Iterator[Violation]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from trajconform.model.errors import Violation
 from trajconform.mrec.book import each, rules, seen
+from trajconform.mrec.node import ArrayNode
 from trajconform.mrec.view import WINDOW_ROWS, View
 
 
@@ -48,6 +49,17 @@ def progressions_say_what_they_must(view: View) -> Iterator[Violation]:
             yield Violation(
                 "MREC-STEP-18", f"trajectory {name}", "a progression of one frame has no stride", level="MUST NOT"
             )
+
+
+@rules("MREC-STEP-08", "MREC-STEP-25", "MREC-CODEC-12", role="reader", stage="data")
+def numbers_decode(view: View) -> Iterator[Violation]:
+    def look(array: ArrayNode | None) -> Iterator[Violation]:
+        if array is not None:
+            for first, stop in array.windows(view.nstep):
+                yield from seen(array.rows(first, stop))
+
+    yield from each(["step"], lambda _: look(view.step_array))
+    yield from each(["time"], lambda _: look(view.time_array))
 
 
 @rules("MREC-STEP-01", role="store", stage="data")

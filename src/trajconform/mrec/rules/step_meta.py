@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trajconform.model.errors import Violation
+from trajconform.model.errors import Violation, refuse
 from trajconform.mrec.book import each, rules, seen
-from trajconform.mrec.store import parse_json
-from trajconform.mrec.view import WINDOW_ROWS, View
+from trajconform.mrec.store import is_finite, parse_json
+from trajconform.mrec.view import View
 
 
 @rules("MREC-META-01", "MREC-META-02", role="store", stage="index")
@@ -24,13 +24,12 @@ def values_decode(view: View) -> Iterator[Violation]:
         array = view.meta(key)
         if array is None:
             return
-        for first, stop in array.stored_spans():
-            for at in range(first, min(stop, view.nstep), WINDOW_ROWS):
-                rows = array.rows(at, min(at + WINDOW_ROWS, stop, view.nstep))
-                if view.declaration.meta[key].dtype == "json":
-                    for i, text in enumerate(rows.tolist()):
-                        parse_document(array.path, at + i, text)
-        spans = array.stored_spans()
+        for first, stop in array.windows(view.nstep):
+            rows = array.rows(first, stop)
+            if view.declaration.meta[key].dtype == "json":
+                for i, text in enumerate(rows.tolist()):
+                    parse_document(array.path, first + i, text)
+        spans = array.stored_spans(view.nstep)
         covered = sum(b - a for a, b in spans)
         if view.declaration.meta[key].dtype == "json" and covered < view.nstep:
             missing = next((a for a in _gaps(spans) if a < view.nstep), 0)
@@ -50,5 +49,8 @@ def _gaps(spans: list[tuple[int, int]]) -> Iterator[int]:
 
 
 def parse_document(node: str, index: int, text: str) -> Any:
-    """One json value as a document. `Refused` where the text is none."""
-    return parse_json(text.encode("utf-8", "surrogatepass"), f"{node}[{index}]", "MREC-META-12")
+    """One json value as a document. `Refused` where the text is none, or holds a number that is not finite."""
+    document = parse_json(text.encode(), node, "MREC-META-12", index)
+    if not is_finite(document):
+        raise refuse("MREC-META-12", node, "a number in the document is beyond binary64", index=index)
+    return document

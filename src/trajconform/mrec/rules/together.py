@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from trajconform.model.arrays import Array, same_bits
-from trajconform.model.errors import Violation
+from trajconform.model.arrays import Array
+from trajconform.model.errors import Refused, Violation
 from trajconform.mrec.book import each, rules
 from trajconform.mrec.node import ArrayNode
 from trajconform.mrec.view import BlockView, View
@@ -57,8 +58,11 @@ def aligned_rows(view: View) -> Iterator[Violation]:
 @rules("MREC-SYSTEM-01", "MREC-SYSTEM-02", "MREC-SYSTEM-03", role="store", stage="data")
 def system_side(view: View) -> Iterator[Violation]:
     def look(name: str) -> Iterator[Violation]:
-        count = view.section_count("system", name) if view.store.group("system") is not None else None
         block = view.block(name)
+        try:
+            count = view.section_count("system", name)
+        except Refused:
+            return  # the rule of sections says what is wrong there
         if count is None or block.faults or not block.updates.count:
             return
         ordinals, counts = block.updates.counts()
@@ -71,20 +75,31 @@ def system_side(view: View) -> Iterator[Violation]:
             message = f"update 0 has {counts[0]} rows, system/{name} has {count}"
             yield Violation("MREC-SYSTEM-01", node, message, index=int(ordinals[0]))
             return
-        if "id" not in block.columns or not view.has(f"system/{name}/id"):
-            return
-        ids = view.array(f"system/{name}/id")
-        if ids.dtype != "u64" or ids.shape != (count,):
-            return
-        wanted = ids.rows(0, count)
-        for update in range(min(block.updates.count, 1 << 20)):
-            first, stop = block.updates.rows(update)
-            if not same_bits(block.columns["id"].rows(first, stop), wanted):
-                message = f"the ids of update {update} are not those of system/{name}"
-                yield Violation("MREC-SYSTEM-02", f"{node}/id", message, index=update)
-                return
+        if "id" in block.columns and count:
+            yield from _ids(view, block, f"system/{name}/id", count)
 
     yield from each(view.declaration.blocks, look)
+
+
+def _ids(view: View, block: BlockView, node: str, count: int) -> Iterator[Violation]:
+    try:
+        ids = view.array(node) if view.has(node) else None
+        if ids is None or ids.dtype != "u64" or ids.shape != (count,):
+            return
+        wanted = ids.rows(0, count)
+    except Refused as refusal:
+        yield replace(refusal.violation, clause="MREC-RECORD-05")
+        return
+    array = block.columns["id"]
+    for first, stop in _windows(block, array, None):
+        found = array.rows(block.updates.rows(first)[0], block.updates.rows(stop - 1)[1]).reshape(stop - first, count)
+        wrong = np.flatnonzero((found != wanted).any(axis=1))
+        if len(wrong):
+            update = first + int(wrong[0])
+            row = int(np.flatnonzero(found[wrong[0]] != wanted)[0])
+            message = f"row {row} of update {update} has the id {found[wrong[0], row]}, {node} has {wanted[row]} there"
+            yield Violation("MREC-SYSTEM-02", array.path, message, index=update)
+            return
 
 
 @rules("MREC-REF-14", role="store", stage="index")
@@ -218,7 +233,8 @@ def _least(at: Array, counts: Array, low: Array, high: Array) -> Array:
 def _windows(block: BlockView, array: ArrayNode, mask: ArrayNode | None) -> Iterator[tuple[int, int]]:
     """Ranges of updates whose rows are read together. Of updates of which nothing is stored only the first is named:
     all the others have the same values and, but for what their target does, the same fault."""
-    spans = sorted([*array.stored_spans(), *(mask.stored_spans() if mask is not None else ())])
+    total = block.updates.total
+    spans = sorted([*array.stored_spans(total), *(mask.stored_spans(total) if mask is not None else ())])
     updates, first, at = block.updates, 0, 0
     while first < updates.count:
         begin = updates.rows(first)[0]
@@ -245,20 +261,27 @@ def values_on_the_grid(view: View) -> Iterator[Violation]:
             if entry.precision is None or column not in block.columns:
                 continue
             array, mask = block.columns[column], block.masks.get(column)
-            for first, stop in array.stored_spans():
-                for a in range(first, min(stop, block.updates.total), _WINDOW):
-                    b = min(a + _WINDOW, stop, block.updates.total)
-                    values = array.rows(a, b)
-                    wrong = (values.view("<u8") != round_to_precision(values, entry.precision).view("<u8")).reshape(
-                        b - a, -1
-                    )
-                    off = wrong.any(axis=1)
-                    if mask is not None:
-                        off &= mask.rows(a, b)
-                    if off.any():
-                        at = a + int(np.flatnonzero(off)[0])
-                        message = f"row {at} is not on the grid of the declared precision {entry.precision!r}"
-                        yield Violation("MREC-PREC-04", array.path, message, index=at, level="SHOULD")
-                        break
+            for first, stop in (*array.windows(block.updates.total), *_gap(array, block.updates.total)):
+                values = array.rows(first, stop)
+                wrong = values.view("<u8") != round_to_precision(values, entry.precision).view("<u8")
+                off = wrong.reshape(stop - first, -1).any(axis=1)
+                if mask is not None:
+                    off &= mask.rows(first, stop)
+                if off.any():
+                    at = first + int(np.flatnonzero(off)[0])
+                    message = f"row {at} is not on the grid of the declared precision {entry.precision!r}"
+                    yield Violation("MREC-PREC-04", array.path, message, index=at, level="SHOULD")
+                    break
 
     yield from each(view.declaration.blocks, look)
+
+
+def _gap(array: ArrayNode, rows: int) -> Iterator[tuple[int, int]]:
+    """The first row of which nothing is stored, where there is one: it holds the fill value, like all such rows."""
+    at = 0
+    for first, stop in array.stored_spans(rows):
+        if first > at:
+            break
+        at = stop
+    if at < rows:
+        yield at, at + 1
