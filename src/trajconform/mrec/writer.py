@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ import numpy as np
 
 from trajconform.model.arrays import NUMPY_DTYPES, Array, dtype_name, same_bits
 from trajconform.model.errors import Refused, Violation, refuse
+from trajconform.model.reply import same_document
 from trajconform.model.trajectory import Block, Cell, Column, Frame, MetaValue
 from trajconform.mrec.declaration import (
     NO_FILL,
@@ -27,12 +29,13 @@ from trajconform.mrec.declaration import (
     BlockDeclaration,
     ColumnDeclaration,
     Declaration,
+    MetaDeclaration,
     coerce_meta,
     encode_declaration,
     fill_value,
     parse_declaration,
 )
-from trajconform.mrec.store import child
+from trajconform.mrec.store import child, parse_json
 from trajconform.mrec.zarr_write import Files, GrowingArray, Pipeline, RealFiles, replace_file, write_group
 
 AUTOMATIC_FLUSH_BYTES = 32 * 1024 * 1024
@@ -137,13 +140,19 @@ class MrecWriter:
     """Writes one trajectory; make one with `create` or `reopen`. A context manager: leaving it closes."""
 
     def __init__(
-        self, path: Path, declaration: Declaration, options: WriterOptions, files: Files, schema: Mapping[str, Any]
+        self,
+        path: Path,
+        declaration: Declaration,
+        options: WriterOptions,
+        files: Files,
+        schema: Mapping[str, Any] | None,
     ) -> None:
         self.path = path
         self.declaration = declaration
         self.options = options
         self._files = files
-        self._schema = dict(schema)
+        self._schema = schema
+        """The pinned document; None for a store of another writer that pins none."""
         self._root = path / "trajectory"
         self._system: dict[str, Block] = {}
         self._sections: dict[str, dict[str, int]] = {}
@@ -166,7 +175,7 @@ class MrecWriter:
         }
         self._blocks = {name: self._new_block(name, entry) for name, entry in declaration.blocks.items()}
         self._cell = _CellState(self)
-        self._closed = False
+        self._closed = self._failed = False
         self._attributes_on_disk: dict[str, Any] = {}
 
     # -- opening -------------------------------------------------------------------------------------------------
@@ -211,6 +220,24 @@ class MrecWriter:
         writer._lay_out(system, dict(meta or {}))
         return writer
 
+    @classmethod
+    def reopen(
+        cls,
+        path: Path | str,
+        declaration: Mapping[str, Any] | None = None,
+        *,
+        options: WriterOptions | None = None,
+        files: Files | None = None,
+    ) -> MrecWriter:
+        """Go on with a record: what is not committed is dropped, everything else is kept, known or not.
+
+        ``declaration``, where given, has to be the pinned one. `Refused` names the clause that the store breaks, or
+        MREC-DECL-25 for another declaration; nothing is changed then.
+        """
+        from trajconform.mrec.resume import resume
+
+        return resume(Path(path), declaration, options or WriterOptions(), files or RealFiles())
+
     def _lay_out(self, system: Mapping[str, Block], meta: dict[str, Any]) -> None:
         sync = self.options.sync
         write_group(self._files, self.path, {}, sync)
@@ -230,9 +257,7 @@ class MrecWriter:
             for column in (*state.columns.values(), *state.masks.values()):
                 column.land(sync)
         if sync:
-            self._files.sync(self.path)
-            if self.path.parent.exists():
-                self._files.sync(self.path.parent)
+            self._files.sync(self._root)
 
     def _write_section(self, section: str, blocks: Mapping[str, Block], sync: bool) -> None:
         """A frame-shaped section: a group a block with its row count, an array a column, masks beside them."""
@@ -311,8 +336,10 @@ class MrecWriter:
 
     def append(self, frame: Frame) -> None:
         """Take one frame. `Refused` names the clause it breaks; writer and store are then as before the call."""
-        if self._closed:
-            raise ValueError("the writer is closed; reopen the store to append")
+        self._check_usable()
+        frame = replace(
+            frame, step=operator.index(frame.step), time=None if frame.time is None else np.float64(frame.time)
+        )
         self._check_number(frame)
         meta = self._check_meta(frame)
         blocks = {name: self._check_block(name, block) for name, block in frame.blocks.items()}
@@ -329,6 +356,12 @@ class MrecWriter:
         self._nstep += 1
         if self._pending_bytes() >= self.options.flush_bytes:
             self._commit(durable=False)
+
+    def _check_usable(self) -> None:
+        if self._failed:
+            raise ValueError("a commit failed; reopen the store to go on from its last committed frame")
+        if self._closed:
+            raise ValueError("the writer is closed; reopen the store to append")
 
     def _pending_bytes(self) -> int:
         arrays = [self._step_array, self._time_array, *self._meta.values()]
@@ -404,6 +437,7 @@ class MrecWriter:
             else:
                 try:
                     value = coerce_meta(entry.dtype, given)
+                    _check_text(given, value)
                 except ValueError as error:
                     raise refuse(
                         _meta_clause(entry.dtype, given), place, f"{key}: {error}", index=self._nstep
@@ -499,7 +533,7 @@ class MrecWriter:
                 self._check_aligned(name, entry.aligned_with, here, blocks)
             if name in blocks and name in self._system:
                 self._check_system(name, here)
-            if here.rows:
+            if here.rows and (name in blocks or any(t in blocks for t in entry.references().values())):
                 self._check_references(name, entry, here, blocks)
 
     def _check_aligned(self, name: str, target: str, here: Block, blocks: Mapping[str, Block]) -> None:
@@ -606,15 +640,14 @@ class MrecWriter:
 
     def flush(self) -> None:
         """Commit every frame taken so far, durably: when it returns they survive a power cut."""
-        if self._closed:
-            raise ValueError("the writer is closed; reopen the store to append")
+        self._check_usable()
         self._commit(durable=True)
 
     def close(self) -> None:
-        """Commit durably and let go of the store. A second call does nothing."""
-        if not self._closed:
+        """Commit durably and let go of the store. A second call, or one after a commit that failed, does nothing."""
+        if not self._closed and not self._failed:
             self._commit(durable=True)
-            self._closed = True
+        self._closed = True
 
     def __enter__(self) -> MrecWriter:
         return self
@@ -625,6 +658,13 @@ class MrecWriter:
         self.close()
 
     def _commit(self, *, durable: bool) -> None:
+        # What a failed sync left behind is not known, so nothing may be built on it: only reopening finds out.
+        self._failed = True
+        self._land(durable)
+        self._failed = False
+        self._committed = self._nstep
+
+    def _land(self, durable: bool) -> None:
         sync = self.options.sync
         for state in self._blocks.values():
             self._land_block(state, sync)
@@ -634,7 +674,8 @@ class MrecWriter:
                 array.land(sync)
         for array in self._meta.values():
             array.land(sync)
-        attributes: dict[str, Any] = {**self._extra, "sequence_schema": self._schema, "nstep": self._nstep}
+        pinned = {} if self._schema is None else {"sequence_schema": self._schema}
+        attributes: dict[str, Any] = {**self._extra, **pinned, "nstep": self._nstep}
         for name, progression in (("step_progression", self._steps), ("time_progression", self._times)):
             if name == "time_progression" and not self._timed:
                 continue
@@ -651,7 +692,6 @@ class MrecWriter:
             if sync and durable:
                 self._files.sync(self._root)
             self._attributes_on_disk = attributes
-        self._committed = self._nstep
 
     def _land_block(self, state: _BlockState, sync: bool) -> None:
         if state.indexed:
@@ -667,13 +707,16 @@ class MrecWriter:
         elif sync and (state.indexed or state.updates):
             self._files.sync(self._root / state.name)
 
-    def _write_block_group(self, state: _BlockState, sync: bool) -> None:
-        attributes: dict[str, Any] = dict(state.extra)
+    def _block_attributes(self, state: _BlockState) -> dict[str, Any]:
+        attributes = dict(state.extra)
         if state.declared.structural_shape is not None:
             attributes["structural_shape"] = list(state.declared.structural_shape)
         if not state.indexed and state.uniform is not None:
             attributes |= {"uniform_rows": state.uniform, "dense_updates": True}
-        write_group(self._files, self._root / state.name, attributes, sync)
+        return attributes
+
+    def _write_block_group(self, state: _BlockState, sync: bool) -> None:
+        write_group(self._files, self._root / state.name, self._block_attributes(state), sync)
         if state.masks and not state.group_written:
             write_group(self._files, self._root / state.name / "_validity", {}, sync)
         state.group_written = True
@@ -790,6 +833,41 @@ class _CellState:
             files.sync(folder)
 
 
+def derive_declaration(frames: Iterable[Frame]) -> dict[str, Any]:
+    """The ``sequence_schema`` of representative frames: every block, column and key of any of them.
+
+    A column that comes with a mask is nullable. `Refused` (MREC-DECL-23) where two frames disagree.
+    """
+    blocks: dict[str, dict[str, ColumnDeclaration]] = {}
+    shapes: dict[str, tuple[int, ...] | None] = {}
+    meta: dict[str, MetaDeclaration] = {}
+    for index, frame in enumerate(frames):
+        for name, block in frame.blocks.items():
+            columns = blocks.setdefault(name, {})
+            if shapes.setdefault(name, block.shape) != block.shape:
+                message = f"structural shapes {shapes[name]} and {block.shape}"
+                raise refuse("MREC-DECL-23", f"trajectory/{name}", message, index=index)
+            for c, column in block.columns.items():
+                place = f"trajectory/{name}/{c}"
+                try:
+                    dtype = dtype_name(column.values)
+                except ValueError as error:
+                    raise refuse("MREC-DECL-29", place, str(error), index=index) from None
+                given = ColumnDeclaration(dtype, tuple(column.values.shape[1:]), column.mask is not None)
+                known = columns.setdefault(c, given)
+                if (known.dtype, known.trailing) != (given.dtype, given.trailing):
+                    one, other = (f"{d.dtype} with rows of {list(d.trailing)}" for d in (known, given))
+                    raise refuse("MREC-DECL-23", place, f"{other} after {one}", index=index)
+                columns[c] = replace(known, nullable=known.nullable or given.nullable)
+        for key, value in frame.meta.items():
+            if meta.setdefault(key, MetaDeclaration(value.dtype)).dtype != value.dtype:
+                message = f"the tag {value.dtype} after {meta[key].dtype}"
+                raise refuse("MREC-DECL-23", f"trajectory/meta/{key}", message, index=index)
+    return encode_declaration(
+        Declaration({name: BlockDeclaration(columns, shapes[name]) for name, columns in blocks.items()}, meta)
+    )
+
+
 def same_update(a: Block, b: Block) -> bool:
     """Whether two presentations of a block are the same bit for bit, masks included (after rounding)."""
     if a.rows != b.rows:
@@ -846,6 +924,22 @@ def _meta_clause(tag: str, given: MetaValue) -> str:
     if stored == "f64":
         return "MREC-META-38"
     return "MREC-META-24" if values.dtype.kind in "iu" else "MREC-META-23"
+
+
+def _check_text(given: MetaValue, value: Array) -> None:
+    """ValueError where a text is none that UTF-8 can spell, or a document does not read back as what it was."""
+    if value.dtype != object:
+        return
+    for text in value.ravel().tolist():
+        if not _is_text(text):
+            raise ValueError("not a text that UTF-8 can spell")
+    if given.dtype == "json":
+        try:
+            again = parse_json(str(value.item()).encode(), "")
+        except Refused as refusal:
+            raise ValueError(refusal.violation.message) from None
+        if not same_document(again, given.value):
+            raise ValueError("the document does not read back as it was given")
 
 
 def _check_name(name: str, place: str) -> None:

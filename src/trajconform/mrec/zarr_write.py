@@ -49,7 +49,8 @@ INNER_CHUNK_BYTES = 16 * 1024
 SHARD_BYTES = 64 * 1024 * 1024
 _STRING_BYTES = 16
 """What a string is taken to weigh when chunk extents are chosen; its real length is not known then."""
-_EMPTY = 2**64 - 1
+EMPTY = 2**64 - 1
+"""Offset and size of a chunk that a shard does not hold."""
 _COPY = 8 * 1024 * 1024
 
 
@@ -132,6 +133,7 @@ def write_group(files: Files, folder: Path, attributes: Mapping[str, Any], sync:
     replace_file(files, folder / "zarr.json", [_json_bytes(document)], sync)
     if sync:
         files.sync(folder)
+        files.sync(folder.parent)
 
 
 def _json_bytes(document: Any) -> bytes:
@@ -165,24 +167,28 @@ class Pipeline:
             codecs.append({"name": name, "configuration": configuration})
         return [*codecs, {"name": "crc32c"}]
 
-    def encode(self, dtype: str, chunk: Array) -> bytes:
-        """The bytes of one inner chunk."""
-        if dtype == "string":
+
+def encode_chunk(codecs: Sequence[Mapping[str, Any]], dtype: str, chunk: Array) -> bytes:
+    """The bytes of one inner chunk, through codecs as the metadata lists them."""
+    data = b""
+    for codec in codecs:
+        name, options = codec["name"], codec.get("configuration", {})
+        if name == "vlen-utf8":
             texts = [s.encode() for s in chunk.ravel().tolist()]
             data = struct.pack("<I", len(texts)) + b"".join(struct.pack("<I", len(t)) + t for t in texts)
-        else:
+        elif name == "bytes":
             data = np.ascontiguousarray(chunk, dtype=NUMPY_DTYPES[dtype]).tobytes()
-        if self.shuffle:
-            data = bytes(Shuffle(NUMPY_DTYPES[dtype].itemsize).encode(data))
-        if self.compressor:
-            name, level = self.compressor.split(":")
-            if name == "gzip":
-                # No time stamp: the same rows give the same bytes.
-                deflate = zlib.compressobj(int(level), zlib.DEFLATED, 31)
-                data = deflate.compress(data) + deflate.flush()
-            else:
-                data = bytes(Zstd(int(level)).encode(data))
-        return data + struct.pack("<I", google_crc32c.value(data))
+        elif name == "numcodecs.shuffle":
+            data = bytes(Shuffle(options.get("elementsize", 4)).encode(data))
+        elif name == "gzip":
+            # No time stamp: the same rows give the same bytes.
+            deflate = zlib.compressobj(options["level"], zlib.DEFLATED, 31)
+            data = deflate.compress(data) + deflate.flush()
+        elif name == "zstd":
+            data = bytes(Zstd(options["level"], checksum=options.get("checksum", False)).encode(data))
+        else:
+            data += struct.pack("<I", google_crc32c.value(data))
+    return data
 
 
 @dataclass
@@ -201,12 +207,17 @@ class GrowingArray:
     frame_rows: int = 1
     """Rows that one update typically has: an inner chunk is aligned to whole updates where these are equal."""
     landed: int = 0
-    exists: bool = False
     pending: list[Array] = field(default_factory=list)
     tail: Array | None = None
     """Rows of the last, partial inner chunk, which a later landing writes again."""
     index: Array | None = None
     """Index entries ``[chunk, (offset, size)]`` of the last, partial shard."""
+    separator: str = "/"
+    """What stands between the parts of a chunk's name."""
+    document: Mapping[str, Any] | None = None
+    """Metadata of an array that was there before; it is kept as it is but for the shape."""
+    shown: int | None = None
+    """Rows that the metadata on disk claims; None where there is none."""
 
     @property
     def rows(self) -> int:
@@ -227,28 +238,52 @@ class GrowingArray:
         if len(values):
             self.pending.append(values)
 
+    @property
+    def exists(self) -> bool:
+        """Whether the array is on disk."""
+        return self.shown is not None
+
+    @property
+    def codecs(self) -> list[dict[str, Any]]:
+        """The codecs of an inner chunk."""
+        if self.document is None:
+            return self.pipeline.metadata(self.dtype)
+        inner: list[dict[str, Any]] = self.document["codecs"][0]["configuration"]["codecs"]
+        return inner
+
     def land(self, sync: bool) -> bool:
         """Write what is pending: shards first, then ``zarr.json``. Returns whether anything was written."""
-        if not self.pending and self.exists:
+        if not self.pending and self.shown == self.landed:
             return False
-        self.files.make_folder(self.folder)
-        if self.pending:
-            self._land_rows(sync)
+        self.land_rows(sync)
+        new = not self.exists
         self._write_metadata(sync)
         if sync:
             self.files.sync(self.folder)
+            if new:
+                self.files.sync(self.folder.parent)
         return True
 
-    def _choose_extents(self) -> None:
+    def _extents(self) -> tuple[int, int]:
+        """Rows of an inner chunk, chunks of a shard."""
         row = max(1, math.prod(self.trailing) * self._item_bytes)
         wanted = max(1, INNER_CHUNK_BYTES // row)
         step = max(1, self.frame_rows)
-        self.inner_rows = max(1, -(-wanted // step)) * step
-        self.shard_chunks = max(1, SHARD_BYTES // (self.inner_rows * row))
+        inner = max(1, -(-wanted // step)) * step
+        return inner, max(1, SHARD_BYTES // (inner * row))
 
-    def _land_rows(self, sync: bool) -> None:
+    def land_rows(self, sync: bool) -> None:
+        """Write the shards of what is pending. Nobody counts the rows before the metadata does."""
+        self.files.make_folder(self.folder)
+        if not self.pending:
+            return
         if not self.inner_rows:
-            self._choose_extents()
+            self.inner_rows, self.shard_chunks = self._extents()
+        if 0 in self.trailing:
+            # Rows without a value have no chunk.
+            self.landed = self.rows
+            self.pending = []
+            return
         parts = ([self.tail] if self.tail is not None else []) + self.pending
         rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
         tail_rows = 0 if self.tail is None else len(self.tail)
@@ -270,15 +305,17 @@ class GrowingArray:
 
     def _write_shard(self, shard: int, slot: int, chunks: list[Array], index: Array | None, sync: bool) -> Array:
         """Write a shard anew: chunks before ``slot`` are copied from the version in place, the rest is encoded."""
-        path = self.folder.joinpath("c", str(shard), *("0" for _ in self.trailing))
-        entries = np.full((self.shard_chunks, 2), _EMPTY, dtype="<u8")
+        path = self.folder / self.separator.join(["c", str(shard), *("0" for _ in self.trailing)])
+        entries = np.full((self.shard_chunks, 2), EMPTY, dtype="<u8")
         index_bytes = entries.nbytes + 4
         kept_end = index_bytes
         if slot:
             assert index is not None
             entries[:slot] = index[:slot]
-            kept_end = int(entries[:slot].sum(axis=1).max())
-        encoded = [self.pipeline.encode(self.dtype, self._whole(chunk)) for chunk in chunks]
+            there = entries[:slot][entries[:slot, 0] != EMPTY]
+            kept_end = int(there.sum(axis=1).max(initial=kept_end))
+        codecs = self.codecs
+        encoded = [encode_chunk(codecs, self.dtype, self._whole(chunk)) for chunk in chunks]
         offset = kept_end
         for i, data in enumerate(encoded):
             entries[slot + i] = (offset, len(data))
@@ -308,28 +345,29 @@ class GrowingArray:
         return np.concatenate([chunk, filler])
 
     def _write_metadata(self, sync: bool) -> None:
-        if not self.inner_rows:
-            # No row yet: extents for the time being, chosen anew when the first update shows its size.
-            self._choose_extents()
-            inner, per_shard, self.inner_rows, self.shard_chunks = self.inner_rows, self.shard_chunks, 0, 0
-        else:
-            inner, per_shard = self.inner_rows, self.shard_chunks
+        document = dict(self.document or self._metadata(), shape=[self.landed, *self.trailing])
+        replace_file(self.files, self.folder / "zarr.json", [_json_bytes(document)], sync)
+        self.shown = self.landed
+
+    def _metadata(self) -> dict[str, Any]:
+        # Without a row yet: extents for the time being, chosen anew when the first update shows its size.
+        inner, per_shard = (self.inner_rows, self.shard_chunks) if self.inner_rows else self._extents()
         extent = [max(1, n) for n in self.trailing]
         fill: Any = {"string": "", "bool": False, "f64": 0.0, "c64": [0.0, 0.0], "c128": [0.0, 0.0]}.get(self.dtype, 0)
-        document: dict[str, Any] = {
+        return {
             "zarr_format": 3,
             "node_type": "array",
             "shape": [self.landed, *self.trailing],
             "data_type": ZARR_NAMES[self.dtype],
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [inner * per_shard, *extent]}},
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": self.separator}},
             "fill_value": fill,
             "codecs": [
                 {
                     "name": "sharding_indexed",
                     "configuration": {
                         "chunk_shape": [inner, *extent],
-                        "codecs": self.pipeline.metadata(self.dtype),
+                        "codecs": self.codecs,
                         "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
                         "index_location": "start",
                     },
@@ -337,5 +375,3 @@ class GrowingArray:
             ],
             "attributes": dict(self.attributes),
         }
-        replace_file(self.files, self.folder / "zarr.json", [_json_bytes(document)], sync)
-        self.exists = True
