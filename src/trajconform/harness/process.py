@@ -2,7 +2,7 @@
 
 The program is whatever somebody wrote, so it is taken to crash, hang, flood, answer nonsense and leave children
 behind. Every such thing ends as a `DriverFault` whose message says what happened; the process group is killed and
-the next case gets a fresh process. One thread per driver, no helper threads: a request is written, the answer read
+the next case gets a fresh process. One thread a driver and no others: a request is written, the answer read
 and the log drained in one loop, so that no full pipe can block either side.
 """
 
