@@ -424,6 +424,52 @@ def mutate_claims(mutant: Mutant, random: random.Random) -> None:
     mutant.log.append(f"claims of {huge}")
 
 
+def mutate_declaration(mutant: Mutant, random: random.Random) -> None:
+    """A member of the declaration that is well formed by itself, or nearly: alignment, targets, masks, precision, fills."""
+    found = document(mutant, "trajectory")
+    try:
+        schema = found["attributes"]["sequence_schema"] if found else {}
+        blocks, meta = schema["blocks"], schema["meta"]
+        name = random.choice(sorted(blocks))
+        block = blocks[name]
+        column = random.choice(sorted(block["columns"]))
+        entry = block["columns"][column]
+        kind = random.randrange(9)
+        if kind == 0:
+            block["aligned_with"] = random.choice([*sorted(blocks), name, "ghosts"])
+        elif kind == 1:
+            targets = [
+                *sorted(blocks),
+                "/system/atoms",
+                "/system/sites",
+                "/frame/x",
+                "/trajectory/atoms",
+                "ghosts",
+                "/",
+                "",
+            ]
+            block["targets"] = {column: random.choice(targets)}
+        elif kind == 2:
+            entry["nullable"] = random.choice([True, True, False, "yes"])
+        elif kind == 3:
+            entry["precision"] = random.choice([0.5, 1, 2.0**-1000, 2.0**-1001, 0, -1, 1e308, "x"])
+        elif kind == 4:
+            block["structural_shape"] = random.choice([[1], [2], [3], [2, 3], [0], [], [2.0], [2**40, 2**40]])
+        elif kind == 5:
+            entry["trailing"] = random.choice([[], [1], [3], [0], [2**40], [-1], [2**62, 4]])
+        elif kind == 6:
+            entry["dtype"] = random.choice(WORDS)
+        elif kind == 7:
+            blocks[random.choice(["atoms", "extra", "step", "box", "a/b", "..", "", "\x00"])] = copy.deepcopy(block)
+        elif meta:
+            meta[random.choice(sorted(meta))]["fill"] = hostile(random)
+    except (KeyError, TypeError, IndexError, AttributeError):
+        return
+    mutant.log.append(f"declaration of {name}/{column}: kind {kind}")
+    if found:
+        put(mutant, "trajectory", found)
+
+
 def mutate_packed(mutant: Mutant, random: random.Random) -> None:
     """The store packed, well or badly, and bytes of the zip file changed."""
     kind = random.randrange(6)
@@ -447,7 +493,7 @@ def mutate_packed(mutant: Mutant, random: random.Random) -> None:
 
 OPERATIONS: list[tuple[Callable[[Mutant, random.Random], None], int]] = [
     (mutate_metadata, 30), (mutate_values, 25), (mutate_shard, 8), (mutate_bytes, 10), (mutate_tree, 10),
-    (mutate_text, 6), (mutate_claims, 6), (mutate_packed, 5),
+    (mutate_text, 6), (mutate_claims, 6), (mutate_packed, 5), (mutate_declaration, 12),
 ]  # fmt: skip
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
-from trajconform.model.errors import Violation
+from trajconform.model.errors import Refused, Violation
 from trajconform.mrec.book import each, rules, seen
 from trajconform.mrec.store import child
-from trajconform.mrec.view import View
+from trajconform.mrec.view import View, is_int, short
 
 
 @rules(
@@ -31,13 +32,17 @@ def blocks_are_sound(view: View) -> Iterator[Violation]:
 
 @rules("MREC-REGULAR-11", "MREC-BLOCK-26", role="store", stage="index")
 def markers_and_index(view: View) -> Iterator[Violation]:
-    for name in view.declaration.blocks:
+    def look(name: str) -> Iterator[Violation]:
         node = child("trajectory", name)
         attributes = view.store.group(node)
         if attributes is None:
-            continue
+            return
         markers = [m for m in ("uniform_rows", "dense_updates") if m in attributes]
-        arrays = [a for a in ("step_index", "offset") if view.has(f"{node}/{a}")]
+        arrays: list[str] = []
+        for array in ("step_index", "offset"):
+            # What is wrong with a node is for the rule of what needs it.
+            with suppress(Refused):
+                arrays += [array] if view.has(f"{node}/{array}") else []
         if markers and arrays:
             message = f"{' and '.join(markers)} beside {' and '.join(arrays)}; a commit leaves one or the other"
             yield Violation("MREC-REGULAR-11", node, message, level="MUST NOT")
@@ -45,26 +50,28 @@ def markers_and_index(view: View) -> Iterator[Violation]:
             missing = "offset" if arrays[0] == "step_index" else "step_index"
             yield Violation("MREC-BLOCK-26", node, f"{arrays[0]} stands there without {missing}")
 
+    yield from each(view.declaration.blocks, look)
+
 
 @rules("MREC-BLOCK-15", "MREC-BLOCK-16", "MREC-REGULAR-25", role="store", stage="index")
 def structural_shapes(view: View) -> Iterator[Violation]:
-    for name, declared in view.declaration.blocks.items():
+    def look(name: str) -> Iterator[Violation]:
         node = child("trajectory", name)
         attributes = view.store.group(node)
-        shape = declared.structural_shape
+        shape = view.declaration.blocks[name].structural_shape
         if attributes is None or shape is None:
-            continue
-        if attributes.get("structural_shape") != list(shape):
-            message = f"structural_shape is {attributes.get('structural_shape')!r}, declared {list(shape)}"
-            yield Violation("MREC-BLOCK-15", node, message)
+            return
+        mirrored = attributes.get("structural_shape")
+        if mirrored != list(shape) or not all(map(is_int, mirrored)):
+            yield Violation("MREC-BLOCK-15", node, f"structural_shape is {short(mirrored)}, declared {list(shape)}")
         product = math.prod(shape)
         updates = view.block(name).updates
         if updates.ordinals is None:
             size = attributes.get("uniform_rows", product)
-            if size != product:
-                message = f"uniform_rows is {size!r}, the structural shape {list(shape)} has {product} rows"
+            if is_int(size) and size != product:
+                message = f"uniform_rows is {size}, the structural shape {list(shape)} has {product} rows"
                 yield Violation("MREC-REGULAR-25", node, message)
-            continue
+            return
         counts = updates.counts()[1]
         wrong = np.flatnonzero(counts != np.uint64(product)) if product < 2**64 else np.arange(len(counts))
         if len(wrong):
@@ -72,22 +79,25 @@ def structural_shapes(view: View) -> Iterator[Violation]:
             message = f"update {at} has {counts[at]} rows, the structural shape {list(shape)} asks for {product}"
             yield Violation("MREC-BLOCK-16", node, message, index=at)
 
+    yield from each(view.declaration.blocks, look)
+
 
 @rules("MREC-NULL-01", "MREC-NULL-09", role="store", stage="index")
 def masks_where_they_belong(view: View) -> Iterator[Violation]:
-    for name, declared in view.declaration.blocks.items():
+    def look(name: str) -> Iterator[Violation]:
         node = child("trajectory", name)
         if view.store.group(node) is None:
-            continue
+            return
         present = set(view.store.children(f"{node}/_validity"))
-        for column, entry in declared.columns.items():
+        for column, entry in view.declaration.blocks[name].columns.items():
             path = child(f"{node}/_validity", column)
             if entry.nullable and column not in present:
                 yield Violation("MREC-NULL-01", path, f"the column {column} is nullable and has no mask")
             elif not entry.nullable and column in present and view.pinned:
-                yield Violation(
-                    "MREC-NULL-09", path, f"the column {column} is not nullable and has a mask", level="MUST NOT"
-                )
+                message = f"the column {column} is not nullable and has a mask"
+                yield Violation("MREC-NULL-09", path, message, level="MUST NOT")
+
+    yield from each(view.declaration.blocks, look)
 
 
 @rules("MREC-NULL-02", "MREC-BLOCK-23", "MREC-CODEC-12", role="reader", stage="data")
