@@ -13,6 +13,7 @@ import os
 import re
 import stat
 import struct
+import threading
 import zipfile
 import zlib
 from collections import OrderedDict
@@ -54,6 +55,8 @@ class FolderFiles:
         self._root = os.path.realpath(root)
         self._folders: dict[str, str | None] = {"": self._root}
         self._open: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._lock = threading.RLock()
+        """Held while a handle is in use: another thread may not close it meanwhile."""
 
     def _folder(self, folder: str) -> str | None:
         """The real path of a folder of the record, None where there is none."""
@@ -119,11 +122,15 @@ class FolderFiles:
         return self._open[name]
 
     def size(self, name: str) -> int | None:
-        found = self._handle(name)
+        with self._lock:
+            found = self._handle(name)
         return found[1] if found else None
 
     def read(self, name: str, start: int, length: int) -> bytes:
-        found = self._handle(name)
+        with self._lock:
+            return self._read(self._handle(name), name, start, length)
+
+    def _read(self, found: tuple[int, int] | None, name: str, start: int, length: int) -> bytes:
         pieces: list[bytes] = []
         try:
             while found and length > 0:
@@ -185,9 +192,10 @@ class PackedFiles:
     def read(self, name: str, start: int, length: int) -> bytes:
         entry = self._entries[name]
         if entry.compress_type != zipfile.ZIP_STORED:
-            if self._last is None or self._last[0] != name:
-                self._last = (name, self._unpacked(entry))
-            return self._last[1][start : start + length]
+            last = self._last
+            if last is None or last[0] != name:
+                self._last = last = (name, self._unpacked(entry))
+            return last[1][start : start + length]
         return self._at(self._start(entry) + start, max(0, min(length, entry.file_size - start)))
 
     def _at(self, start: int, length: int) -> bytes:
@@ -253,23 +261,26 @@ class Cache:
         self._limit = limit
         self._items: OrderedDict[Any, tuple[Array, int]] = OrderedDict()
         self._weight = 0
+        self._lock = threading.Lock()
 
     def get(self, key: Any) -> Array | None:
         """An array, None where it is not, or no longer, here."""
-        found = self._items.get(key)
-        if found is None:
-            return None
-        self._items.move_to_end(key)
-        return found[0]
+        with self._lock:
+            found = self._items.get(key)
+            if found is None:
+                return None
+            self._items.move_to_end(key)
+            return found[0]
 
     def put(self, key: Any, array: Array, weight: int) -> None:
         """Keep an array that weighs some bytes."""
-        if weight > self._limit or key in self._items:
-            return
-        self._items[key] = (array, weight)
-        self._weight += weight
-        while self._weight > self._limit:
-            self._weight -= self._items.popitem(last=False)[1][1]
+        with self._lock:
+            if weight > self._limit or key in self._items:
+                return
+            self._items[key] = (array, weight)
+            self._weight += weight
+            while self._weight > self._limit:
+                self._weight -= self._items.popitem(last=False)[1][1]
 
 
 class Store:

@@ -612,7 +612,7 @@ class View:
         try:
             if self.has(f"{node}/step_index"):
                 ordinals = self.prefix(f"{node}/step_index", "MREC-CELL-03", "MREC-CELL-02")
-            elif self.nstep and self.array(f"{node}/vectors").shape[:1] != (0,):
+            elif self.nstep:
                 ordinals = np.zeros(1, dtype="<u8")
         except Refused as refusal:
             faults.append(refusal.violation)
