@@ -14,6 +14,7 @@ from typing import Any
 import google_crc32c
 import numpy as np
 import pytest
+import yaml
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -279,3 +280,11 @@ def test_plain_values_keep_their_bits() -> None:
     spec = {"dtype": "f64", "data": ["0x7ff0000000000001", -0.0], "layout": {"shard": None, "codecs": ["bytes:big"]}}
     assert emit_array("a", spec)["a/c/0"].hex() == "7ff0000000000001" + "8000000000000000"
     assert same_bits(array_values("a", spec), array_from_plain("f64", spec["data"]))
+
+
+def test_a_plain_nan_is_the_quiet_one_on_every_machine() -> None:
+    for text in (".nan", ".NaN"):
+        plain = yaml.load(text, Loader=yaml.CSafeLoader)
+        assert array_from_plain("f64", plain).tobytes().hex() == "000000000000f87f"
+        assert array_from_plain("f32", plain).tobytes().hex() == "0000c07f"
+    assert array_from_plain("c128", [[-math.nan, 0.0]]).tobytes().hex() == "000000000000f87f" + 16 * "0"

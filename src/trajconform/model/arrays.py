@@ -231,6 +231,9 @@ def _float(value: Any, name: str) -> Any:
         raise ValueError(f"{_short(value)} is not a number")
     if isinstance(value, int) and int(float(value)) != value:
         raise ValueError(f"the integer {value} is no {name}")
+    if value != value:
+        # What bits a NaN gets on its way through a parser differs by machine; a plain NaN is the quiet one.
+        return float_from_bits({"f32": "0x7fc00000", "f64": "0x7ff8000000000000"}[name], name)
     with np.errstate(over="ignore"):
         return NUMPY_DTYPES[name].type(value)
 
