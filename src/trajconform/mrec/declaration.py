@@ -357,7 +357,7 @@ def _typed_scalar(stored: str, value: Any) -> Any:
         if isinstance(value, str) and value in named:
             return named[value]
         number = as_float(value)
-        if number is None or (isinstance(value, int) and int(number) != value):
+        if number is None:
             raise ValueError(f"{_short(value)} is no number of binary64, nor NaN, Infinity or -Infinity as a string")
         return number
     integer = value

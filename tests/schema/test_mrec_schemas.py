@@ -1,0 +1,100 @@
+"""The schemas of mrec: sound themselves, each instance gets its verdict, and no constraint is there for nothing."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from trajconform import kit
+from trajconform.mrec.schema import make_validator, schema_faults, schemas
+from trajconform.spec.catalogue import load_catalogue
+
+SCHEMAS = dict(schemas())
+FOLDER = kit.root() / "vectors" / "schema"
+INDEX = json.loads((FOLDER / "index.json").read_text("utf-8"))
+INSTANCES = {entry["path"]: json.loads((FOLDER / entry["path"]).read_text("utf-8")) for entry in INDEX}
+ANNOTATIONS = {"$schema", "$id", "title", "description", "$defs"}
+
+
+def constraints(schema: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place of a schema where a keyword constrains: the path to the keyword."""
+    if not isinstance(schema, dict):
+        return
+    for keyword, value in schema.items():
+        here = (*path, keyword)
+        if keyword in ("$defs", "properties", "patternProperties"):
+            if keyword != "$defs":
+                yield here
+            for name, sub in value.items():
+                yield from constraints(sub, (*here, name))
+        elif keyword in ANNOTATIONS:
+            continue
+        else:
+            yield here
+            if keyword in ("allOf", "anyOf", "oneOf"):
+                for i, sub in enumerate(value):
+                    yield (*here, i)
+                    yield from constraints(sub, (*here, i))
+            elif keyword in ("items", "additionalProperties", "propertyNames", "not", "if", "then", "else"):
+                yield from constraints(value, here)
+
+
+def without(schema: Any, path: tuple[Any, ...]) -> Any:
+    changed = copy.deepcopy(schema)
+    holder = changed
+    for key in path[:-1]:
+        holder = holder[key]
+    del holder[path[-1]]
+    return changed
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_schema_is_sound_and_described(name: str) -> None:
+    schema = SCHEMAS[name]
+    Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["title"] and len(schema["description"]) > 40
+
+
+@pytest.mark.parametrize("entry", INDEX, ids=lambda entry: entry["path"])
+def test_every_instance_gets_its_verdict(entry: dict[str, Any]) -> None:
+    accepted = make_validator(entry["schema"]).is_valid(INSTANCES[entry["path"]])
+    assert accepted is (entry["verdict"] == "accept")
+
+
+def test_the_index_names_every_instance_and_known_clauses() -> None:
+    on_disk = {path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.json")} - {"index.json"}
+    assert on_disk == set(INSTANCES)
+    known = load_catalogue().clauses
+    for entry in INDEX:
+        assert entry["clauses"] and all(clause in known for clause in entry["clauses"])
+    for name in SCHEMAS:
+        verdicts = {entry["verdict"] for entry in INDEX if entry["schema"] == name}
+        assert verdicts == {"accept", "refuse"} or name == "urn:trajconform:mrec:definitions"
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_no_constraint_is_there_for_nothing(name: str) -> None:
+    """Take each keyword out in turn: some instance must then get another verdict."""
+    idle: list[str] = []
+    for path in constraints(SCHEMAS[name]):
+        changed = SCHEMAS | {name: without(SCHEMAS[name], path)}
+        validators = {key: make_validator(key, changed) for key in SCHEMAS}
+        if not any(
+            validators[entry["schema"]].is_valid(INSTANCES[entry["path"]]) is not (entry["verdict"] == "accept")
+            for entry in INDEX
+        ):
+            idle.append("/".join(map(str, path)))
+    assert idle == []
+
+
+def test_faults_name_the_place() -> None:
+    document = {"blocks": {"b": {"columns": {"v": {"dtype": "f32", "trailing": []}}}}, "meta": {"k": {}}}
+    faults = schema_faults("sequence-schema", document)
+    assert [fault.split(": ")[0] for fault in faults] == ["/blocks/b/columns/v/dtype", "/meta/k"]
+    assert "'f32' is not one of" in faults[0]
