@@ -20,7 +20,6 @@ from typing import Any
 
 import yaml
 
-from trajconform.model.arrays import encode_array, encode_int
 from trajconform.model.errors import TrajconformError
 
 FORMATS = ("mrec", "otj")
@@ -594,7 +593,7 @@ def _shape(data: Any) -> list[int]:
 
 
 def _mrec_params(op: str, body: Mapping[str, Any], declaration: Mapping[str, Any]) -> dict[str, Any]:
-    from trajconform.model.arrays import array_from_plain
+    from trajconform.model.arrays import array_from_plain, encode_array, encode_int
     from trajconform.vectors.mrec_golden import block_reply, frame_reply
 
     if op == "append":
@@ -618,7 +617,7 @@ def _mrec_params(op: str, body: Mapping[str, Any], declaration: Mapping[str, Any
 
 
 def _otj_params(op: str, body: Mapping[str, Any], declaration: Mapping[str, Any]) -> dict[str, Any]:
-    from trajconform.model.arrays import array_from_plain
+    from trajconform.model.arrays import array_from_plain, encode_array, encode_int
 
     def array(value: Any, single: bool) -> dict[str, Any]:
         if isinstance(value, Mapping):
