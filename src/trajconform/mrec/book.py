@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 
 from trajconform.model.errors import Refused, Violation
@@ -29,11 +30,15 @@ and that is not of its form would have to be guessed at (the SHOULD clauses of r
 def rules(
     *clauses: str, role: str, stage: str = "structure", level: str = "MUST"
 ) -> Callable[[RuleFunction], RuleFunction]:
-    """Register a function as the rule of each of several clauses, for faults that fall out of one look."""
+    """Register a function as the rule of each of several clauses, for faults that fall out of one look.
+
+    A clause of another level than the others says so behind its name: ``"MREC-COMMIT-07 MUST NOT"``.
+    """
 
     def register(function: RuleFunction) -> RuleFunction:
         for clause in clauses:
-            BOOK.rule(clause, role=role, level=level, stage=stage)(function)
+            name, _, own = clause.partition(" ")
+            BOOK.rule(name, role=role, level=own or level, stage=stage)(function)
         return function
 
     return register
@@ -51,6 +56,11 @@ def load_rules() -> RuleBook:
 @cache
 def _clauses(role: str) -> frozenset[str]:
     return frozenset(r.clause for r in load_rules().select(roles=(role,)))
+
+
+@cache
+def _levels() -> dict[str, str]:
+    return {r.clause: r.level for r in load_rules().select(roles=ALL_ROLES)}
 
 
 @cache
@@ -73,7 +83,7 @@ def run_stage(view: View, stage: str, roles: tuple[str, ...] = ALL_ROLES) -> Ite
             key = (violation.clause, violation.path, violation.message)
             if key not in seen and violation.clause not in passed_over:
                 seen.add(key)
-                yield violation
+                yield replace(violation, level=_levels().get(violation.clause, violation.level))
 
 
 def guarded(look: Callable[[], Iterable[Violation]]) -> Iterator[Violation]:

@@ -7,6 +7,7 @@ other. Nothing here decides policy: the reader stops at the first fault, the che
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -678,14 +679,18 @@ class View:
         count: Any = attributes.get("count")
         return int(count) if is_int(count) and count >= 0 else None
 
-    def all_arrays(self, node: str = "trajectory") -> Iterator[str]:
-        """Every array below a node."""
-        for name in self.store.children(node):
-            below = f"{node}/{name}"
-            if self.has(below):
-                yield below
-            else:
-                yield from self.all_arrays(below)
+    def all_arrays(self, node: str) -> Iterator[str]:
+        """Every array below a node. A node whose metadata is none is passed over: its own rule says so."""
+        waiting = [node]
+        while waiting:
+            parent = waiting.pop()
+            for name in self.store.children(parent):
+                below = f"{parent}/{name}"
+                with suppress(Refused):
+                    if self.has(below):
+                        yield below
+                    else:
+                        waiting.append(below)
 
 
 def _numbers(value: Any, shape: tuple[int, ...]) -> Array | None:

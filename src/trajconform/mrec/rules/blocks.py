@@ -15,8 +15,8 @@ from trajconform.mrec.view import View, is_int, short
 
 
 @rules(
-    "MREC-BLOCK-01", "MREC-BLOCK-02", "MREC-BLOCK-03", "MREC-BLOCK-04", "MREC-BLOCK-06", "MREC-BLOCK-07",
-    "MREC-BLOCK-19", "MREC-REGULAR-01", "MREC-REGULAR-02", "MREC-REGULAR-14", "MREC-RAGGED-01", role="store",
+    "MREC-BLOCK-01", "MREC-BLOCK-02", "MREC-BLOCK-03", "MREC-BLOCK-04", "MREC-BLOCK-06", "MREC-BLOCK-07 MUST NOT",
+    "MREC-BLOCK-19", "MREC-DECL-28", "MREC-REGULAR-01", "MREC-REGULAR-02", "MREC-REGULAR-14", "MREC-RAGGED-01", role="store",
     stage="index",
 )  # fmt: skip
 @rules("MREC-BLOCK-20", "MREC-BLOCK-21", role="reader", level="SHOULD", stage="index")
@@ -30,7 +30,7 @@ def blocks_are_sound(view: View) -> Iterator[Violation]:
     yield from each(view.declaration.blocks, lambda name: view.block(name).faults)
 
 
-@rules("MREC-REGULAR-11", "MREC-BLOCK-26", role="store", stage="index")
+@rules("MREC-REGULAR-11 MUST NOT", "MREC-BLOCK-26", role="store", stage="index")
 def markers_and_index(view: View) -> Iterator[Violation]:
     def look(name: str) -> Iterator[Violation]:
         node = child("trajectory", name)
@@ -82,7 +82,7 @@ def structural_shapes(view: View) -> Iterator[Violation]:
     yield from each(view.declaration.blocks, look)
 
 
-@rules("MREC-NULL-01", "MREC-NULL-09", role="store", stage="index")
+@rules("MREC-NULL-01", "MREC-NULL-09 MUST NOT", role="store", stage="index")
 def masks_where_they_belong(view: View) -> Iterator[Violation]:
     def look(name: str) -> Iterator[Violation]:
         node = child("trajectory", name)
@@ -100,7 +100,7 @@ def masks_where_they_belong(view: View) -> Iterator[Violation]:
     yield from each(view.declaration.blocks, look)
 
 
-@rules("MREC-NULL-02", "MREC-BLOCK-23", "MREC-CODEC-12", role="reader", stage="data")
+@rules("MREC-NULL-02", "MREC-BLOCK-23", "MREC-CODEC-12 MUST NOT", role="reader", stage="data")
 def rows_decode(view: View) -> Iterator[Violation]:
     """Every committed row of every column and mask can be decoded: only what is stored is looked at."""
 

@@ -10,7 +10,7 @@ from trajconform.model.errors import Refused, Violation
 from trajconform.mrec.book import each, rules, seen
 from trajconform.mrec.declaration import RESERVED_BLOCKS
 from trajconform.mrec.store import child
-from trajconform.mrec.view import View
+from trajconform.mrec.view import View, is_int
 
 
 @rules("MREC-LAYOUT-01", role="store")
@@ -40,6 +40,27 @@ def every_array_is_sharded(view: View) -> Iterator[Violation]:
             )
 
     yield from each(_needed(view), look)
+
+
+@rules("MREC-LAYOUT-02", "MREC-META-02", role="store", stage="index")
+def rows_for_every_frame(view: View) -> Iterator[Violation]:
+    """Arrays that no reader needs are to be whole too: one beside a progression, one under an undeclared key."""
+
+    def look(node: str) -> Iterator[Violation]:
+        shape = (view.store.document(node) or {}).get("shape")
+        if isinstance(shape, list) and (not shape or (is_int(shape[0]) and shape[0] < view.nstep)):
+            message = f"it has the shape {shape}; it has one row for each of the {view.nstep} frames"
+            yield Violation("MREC-LAYOUT-02", node, message)
+        if node.startswith("trajectory/meta/") and "meta_dtype" not in view.array(node).attributes:
+            yield Violation("MREC-META-02", node, "the attribute meta_dtype is missing")
+
+    spare = [f"trajectory/{n}" for n in ("step", "time") if f"{n}_progression" in view.attributes]
+    spare += [f"trajectory/meta/{k}" for k in view.store.children("trajectory/meta") if k not in view.declaration.meta]
+    for node in spare:
+        # What cannot be looked at here is unknown content, and nobody needs it.
+        with suppress(Refused):
+            if view.has(node):
+                yield from look(node)
 
 
 def _needed(view: View) -> Iterator[str]:

@@ -66,7 +66,7 @@ def _block(view: View, section: str, name: str) -> Iterator[Violation]:
                 yield Violation("MREC-RECORD-05", path, f"it has the shape {shape}, the block has count {count}")
 
 
-@rules("MREC-RECORD-07", "MREC-RECORD-08", role="store")
+@rules("MREC-RECORD-07", "MREC-RECORD-08 MUST NOT", role="store")
 def packed_entries(view: View) -> Iterator[Violation]:
     packed = view.packed
     if packed is None:
@@ -82,7 +82,42 @@ def packed_entries(view: View) -> Iterator[Violation]:
             yield Violation("MREC-RECORD-07", name, "the entry is compressed; entries are stored")
 
 
-@rules("MREC-RECORD-10", "MREC-RECORD-11", "MREC-CODEC-13", "MREC-CODEC-16", role="reader")
+@rules("MREC-RECORD-10 SHOULD NOT", "MREC-RECORD-11", "MREC-CODEC-13", "MREC-CODEC-16", role="reader")
 def nodes_are_nodes(view: View) -> Iterator[Violation]:
     """Faults of metadata and links come up wherever a node is needed; this rule looks at what every reading needs."""
     yield from seen(view.store.group(""), view.store.group("meta"), view.attributes)
+
+
+LOSSY = frozenset(
+    f"{prefix}{name}"
+    for prefix in ("", "numcodecs.")
+    for name in (
+        "astype",
+        "bitround",
+        "cast_value",
+        "fixedscaleoffset",
+        "quantize",
+        "scale_offset",
+        "zfp",
+        "zfpy",
+        "sz3",
+    )
+)
+"""Codecs that do not hand back every value that they were given."""
+
+
+@rules("MREC-CODEC-11", role="store", level="MUST NOT")
+def codecs_lose_nothing(view: View) -> Iterator[Violation]:
+    for section in view.store.children(""):
+        for node in view.all_arrays(section):
+            waiting: list[Any] = [(view.store.document(node) or {}).get("codecs")]
+            while waiting:
+                codec = waiting.pop()
+                if isinstance(codec, list):
+                    waiting += codec
+                elif isinstance(codec, dict):
+                    configuration = codec.get("configuration")
+                    waiting += [codec.get("name"), *(configuration.values() if isinstance(configuration, dict) else ())]
+                elif isinstance(codec, str) and codec in LOSSY:
+                    message = f"the codec {codec} loses digits; store the array through one that does not"
+                    yield Violation("MREC-CODEC-11", node, message, level="MUST NOT")

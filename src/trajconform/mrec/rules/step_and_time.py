@@ -28,7 +28,7 @@ def times_are_sound(view: View) -> Iterator[Violation]:
     yield from each(["array"], lambda _: seen(view.time_array))
 
 
-@rules("MREC-STEP-17", "MREC-STEP-18", role="store")
+@rules("MREC-STEP-17", "MREC-STEP-18 MUST NOT", role="store")
 def progressions_say_what_they_must(view: View) -> Iterator[Violation]:
     if "nstep" not in view.attributes:
         return
@@ -51,7 +51,7 @@ def progressions_say_what_they_must(view: View) -> Iterator[Violation]:
             )
 
 
-@rules("MREC-STEP-08", "MREC-STEP-25", "MREC-CODEC-12", role="reader", stage="data")
+@rules("MREC-STEP-08", "MREC-STEP-25", "MREC-CODEC-12 MUST NOT", role="reader", stage="data")
 def numbers_decode(view: View) -> Iterator[Violation]:
     def look(array: ArrayNode | None) -> Iterator[Violation]:
         if array is not None:

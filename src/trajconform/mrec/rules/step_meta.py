@@ -11,7 +11,7 @@ from trajconform.mrec.store import is_finite, parse_json
 from trajconform.mrec.view import View
 
 
-@rules("MREC-META-01", "MREC-META-02", role="store", stage="index")
+@rules("MREC-META-01", "MREC-META-02", "MREC-META-32", "MREC-META-33", role="store", stage="index")
 @rules("MREC-META-03", "MREC-META-04", "MREC-META-06", "MREC-META-07", "MREC-META-09", role="reader", stage="index")
 def arrays_fit_their_tags(view: View) -> Iterator[Violation]:
     yield from each(view.declaration.meta, lambda key: seen(view.meta(key)))

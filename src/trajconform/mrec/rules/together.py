@@ -11,7 +11,7 @@ from trajconform.model.arrays import Array
 from trajconform.model.errors import Refused, Violation
 from trajconform.mrec.book import each, rules
 from trajconform.mrec.node import ArrayNode
-from trajconform.mrec.view import BlockView, View
+from trajconform.mrec.view import BlockView, View, short
 
 _ABSENT = -1
 _WINDOW = 1 << 18
@@ -27,6 +27,7 @@ def _counts_at(block: BlockView, ordinals: Array) -> Array:
     return np.where(found < 0, _ABSENT, signed[np.maximum(found, 0)])
 
 
+@rules("MREC-ALIGN-22", role="store", stage="index")
 @rules("MREC-ALIGN-07", "MREC-ALIGN-08", role="reader", stage="index")
 def aligned_rows(view: View) -> Iterator[Violation]:
     def look(name: str) -> Iterator[Violation]:
@@ -55,7 +56,7 @@ def aligned_rows(view: View) -> Iterator[Violation]:
     yield from each(view.declaration.blocks, look)
 
 
-@rules("MREC-SYSTEM-01", "MREC-SYSTEM-02", "MREC-SYSTEM-03", role="store", stage="data")
+@rules("MREC-SYSTEM-01", "MREC-SYSTEM-02", "MREC-SYSTEM-03 MUST NOT", role="store", stage="data")
 def system_side(view: View) -> Iterator[Violation]:
     def look(name: str) -> Iterator[Violation]:
         block = view.block(name)
@@ -272,6 +273,18 @@ def values_on_the_grid(view: View) -> Iterator[Violation]:
                     message = f"row {at} is not on the grid of the declared precision {entry.precision!r}"
                     yield Violation("MREC-PREC-04", array.path, message, index=at, level="SHOULD")
                     break
+
+    yield from each(view.declaration.blocks, look)
+
+
+@rules("MREC-PREC-09", role="store")
+def precision_in_one_place(view: View) -> Iterator[Violation]:
+    def look(name: str) -> Iterator[Violation]:
+        for column in view.block(name).columns.values():
+            if "precision" in column.attributes:
+                value = short(column.attributes["precision"])
+                message = f"the attribute precision is {value} here; the declaration is where a precision stands"
+                yield Violation("MREC-PREC-09", column.path, message)
 
     yield from each(view.declaration.blocks, look)
 
