@@ -80,7 +80,7 @@ def test_stated_times_are_the_formula_in_exact_arithmetic() -> None:
         if not progression or attributes.get("nstep", 0) < 2:
             continue
         start, stride = float(progression["start"]), float(progression["stride"])
-        if not np.isfinite(start + (len(frames) - 1) * stride):
+        if not np.isfinite(np.float64(start) + (len(frames) - 1) * np.float64(stride)):
             continue
         seen.append(name)
         for i, frame in enumerate(frames):
@@ -119,7 +119,7 @@ def test_some_golden_tells_a_wrong_expansion_from_the_right_one(wrong: str) -> N
     told = set()
     for name, attributes, frames in progressions():
         progression = attributes.get("time_progression")
-        if progression and attributes.get("nstep", 0) >= 2:
+        if progression and attributes.get("nstep", 0) >= 2 and "magnitudes" not in name:
             start, stride = float(progression["start"]), float(progression["stride"])
             if any(
                 decode_array(frame["time"]).tobytes() != bits(expand(start, stride, i))
