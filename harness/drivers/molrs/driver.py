@@ -81,7 +81,7 @@ def encode_meta(tag: str, value: Any) -> dict[str, Any]:
 def encode_block(block: Any) -> dict[str, Any]:
     out: dict[str, Any] = {"rows": block.n_rows, "columns": {}}
     validity = {}
-    for name in block.keys():
+    for name in block.keys():  # noqa: SIM118 - not a mapping
         out["columns"][name] = encode(block[name])
         mask = block.validity(name)
         if mask is not None:
@@ -106,7 +106,7 @@ def encode_frame(frame: Any, step: int, time: float | None) -> dict[str, Any]:
             "origin": encode(box.origin),
             "boundary": encode(np.asarray(box.pbc, dtype=bool)),
         }
-    out["blocks"] = {name: encode_block(frame[name]) for name in frame.keys()}
+    out["blocks"] = {name: encode_block(frame[name]) for name in frame.keys()}  # noqa: SIM118 - not a mapping
     return out
 
 

@@ -68,7 +68,9 @@ def _inspect(kind: str, file: Path) -> dict[str, Any]:
 def _otj_lines(facts: dict[str, Any]) -> list[str]:
     words = {True: "yes", False: "no"}
     names = ("particles", "precision", "timestep", "velocities", "frames")
-    lines = [f"{name:<12}{words.get(facts[name], facts[name]) if name == 'velocities' else facts[name]}" for name in names]
+    lines = [
+        f"{name:<12}{words.get(facts[name], facts[name]) if name == 'velocities' else facts[name]}" for name in names
+    ]
     for which in ("first", "last"):
         if facts.get(which):
             lines.append(f"{which:<12}step {facts[which]['step']}, time {facts[which]['time']}")

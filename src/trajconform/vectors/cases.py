@@ -6,7 +6,6 @@ that a selection can reach are parsed. Every fault of a case file names the file
 
 from __future__ import annotations
 
-import contextlib
 import fnmatch
 import functools
 import json
@@ -457,6 +456,7 @@ def pack(files: Mapping[str, bytes], how: Any = True) -> bytes:
     text), ``separator``, ``zip64`` (true: sizes and offsets in ZIP64 fields, though none needs them).
     """
     import io
+    from unittest import mock
 
     options = how if isinstance(how, Mapping) else {}
     unknown = set(options) - {"deflate", "folders", "prefix", "rename", "extra", "separator", "zip64"}
@@ -464,7 +464,9 @@ def pack(files: Mapping[str, bytes], how: Any = True) -> bytes:
         raise TrajconformError(f"packed has no option {sorted(unknown)[0]!r}")
     out = io.BytesIO()
     deflate = options.get("deflate") or ()
-    with _zip64_limit(0 if options.get("zip64") else None), zipfile.ZipFile(out, "w") as packed:
+    # zipfile writes ZIP64 fields for what is larger than its limit, and has no switch for small archives.
+    limit = 0 if options.get("zip64") else zipfile.ZIP64_LIMIT
+    with mock.patch.object(zipfile, "ZIP64_LIMIT", limit), zipfile.ZipFile(out, "w") as packed:
         names: list[tuple[str, bytes, bool]] = []
         if options.get("folders"):
             folders = sorted({f"{name.rsplit('/', 1)[0]}/" for name in files if "/" in name})
@@ -479,17 +481,6 @@ def pack(files: Mapping[str, bytes], how: Any = True) -> bytes:
             info.compress_type = zipfile.ZIP_DEFLATED if squeezed else zipfile.ZIP_STORED
             packed.writestr(info, data)
     return out.getvalue()
-
-
-@contextlib.contextmanager
-def _zip64_limit(limit: int | None) -> Iterator[None]:
-    """With a limit, zipfile writes ZIP64 fields for anything larger: the library has no switch for small archives."""
-    before: int = zipfile.ZIP64_LIMIT  # type: ignore[attr-defined]
-    zipfile.ZIP64_LIMIT = before if limit is None else limit  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        zipfile.ZIP64_LIMIT = before  # type: ignore[attr-defined]
 
 
 # -- expectations --------------------------------------------------------------------------------------------------
