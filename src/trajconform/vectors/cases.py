@@ -196,8 +196,8 @@ def _cases_of(root: Path, shown: str, case_id: str, document: Any, known: frozen
         raise _Fault("a case is a mapping with title, clauses, role and expect")
     unknown = set(document) - _KEYS
     if unknown:
-        name = sorted(map(str, unknown))[0]
-        raise _Fault(f"unknown key {name!r}; a case has {', '.join(sorted(_KEYS))}", name)
+        key = sorted(map(str, unknown))[0]
+        raise _Fault(f"unknown key {key!r}; a case has {', '.join(sorted(_KEYS))}", key)
     base = {key: value for key, value in document.items() if key != "each"}
     if "each" not in document:
         yield _case(root, shown, case_id, base, known, ())

@@ -245,8 +245,8 @@ def _encode(chunk: Array, codecs: list[dict[str, Any]], dtype: str, fill: Array,
         elif name == "sharding_indexed":
             data = _encode_shard(chunk, configuration, dtype, fill, omitted, node)
         elif name == "bytes":
-            order = ">" if configuration.get("endian") == "big" else "<"
-            data = np.ascontiguousarray(chunk).astype(chunk.dtype.newbyteorder(order)).tobytes()
+            swapped = chunk.dtype.newbyteorder(">" if configuration.get("endian") == "big" else "<")
+            data = np.ascontiguousarray(chunk).astype(swapped).tobytes()
         elif name == "vlen-utf8":
             texts = [text.encode() for text in chunk.ravel().tolist()]
             data = struct.pack("<I", len(texts)) + b"".join(struct.pack("<I", len(t)) + t for t in texts)
