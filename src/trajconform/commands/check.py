@@ -23,8 +23,17 @@ Exit status: 0 every file conforms, 1 some file breaks a MUST, 2 some file could
 
 @click.command("check", epilog=EPILOG)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--format", "format_name", type=click.Choice(["mrec", "otj"]), help="Say so where names do not.")
-@click.option("--output", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True)
+@click.option(
+    "--as", "format_name", type=click.Choice(["mrec", "otj"]), help="Take the files for this, whatever their names."
+)
+@click.option(
+    "--output",
+    "--format",
+    type=click.Choice(["text", "json", "sarif"]),
+    default="text",
+    show_default=True,
+    help="Form of the output.",
+)
 @click.option("--quick", is_flag=True, help="Structure and metadata only: no rows are read.")
 def command(files: tuple[Path, ...], format_name: str | None, output: str, quick: bool) -> int:
     """Check FILES by every clause for stores and readers; all breaches are listed, each with clause and place."""

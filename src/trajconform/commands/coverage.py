@@ -18,7 +18,13 @@ Examples:
 
 
 @click.command("coverage", epilog=EPILOG)
-@click.option("--format", "formats", multiple=True, type=click.Choice(FORMATS), help="Only this format (repeatable).")
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    type=click.Choice([*FORMATS, "text", "json", "md"]),
+    help="Only this trajectory format (repeatable); or, as --output, the form of the output.",
+)
 @click.option("--role", "roles", multiple=True, type=click.Choice(ROLES), help="Only clauses that bind this role.")
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic (repeatable).")
 @click.option("--require", type=click.Choice(["must", "all"]), help="Exit status 1 where such a clause is untested.")
@@ -38,6 +44,8 @@ def command(
     from trajconform.spec.catalogue import load_catalogue
     from trajconform.vectors.cases import load_cases
 
+    output = next((name for name in formats if name not in FORMATS), output)
+    formats = tuple(name for name in formats if name in FORMATS)
     catalogue = load_catalogue()
     wanted = {clause.id for clause in catalogue.select(formats=formats, roles=roles, topics=topics)}
     cases = load_cases(kit.root(), known=set(catalogue.clauses))

@@ -19,8 +19,17 @@ Examples:
 
 @click.command("inspect", epilog=EPILOG)
 @click.argument("file", type=click.Path(exists=True, path_type=Path))
-@click.option("--format", "format_name", type=click.Choice(["mrec", "otj"]), help="Say so where the name does not.")
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--as", "format_name", type=click.Choice(["mrec", "otj"]), help="Take the file for this, whatever its name."
+)
+@click.option(
+    "--output",
+    "--format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of the output.",
+)
 def command(file: Path, format_name: str | None, output: str) -> int:
     """Show what FILE holds: an .otj file, an .mrec folder or an .mrec.zip. Exit status 1 where a reader refuses it."""
     from trajconform.model.errors import Refused
@@ -51,7 +60,7 @@ def guess_format(file: Path) -> str:
     if head.startswith(b"PK"):
         return "mrec"
     raise click.UsageError(
-        f"{file} is neither an .otj file nor a record (.mrec, .mrec.zip) by name or content; use --format"
+        f"{file} is neither an .otj file nor a record (.mrec, .mrec.zip) by name or content; say --as mrec or --as otj"
     )
 
 
