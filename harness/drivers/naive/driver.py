@@ -417,9 +417,9 @@ class Trajectory:
             updates = self.cut(node, ordinals) if ordinals else []
         elif markers:
             size = attributes["uniform_rows"]
-            for column in columns:
-                need(self.record.is_array(f"{node}/{column}"), f"{node}/{column} is missing")
-            shortest = min(self.record.shape(f"{node}/{column}")[0] for column in columns)
+            missing = [column for column in columns if not self.record.is_array(f"{node}/{column}")]
+            need(not missing or not self.nstep, f"{node} lacks {', '.join(missing)}")
+            shortest = 0 if missing else min(self.record.shape(f"{node}/{column}")[0] for column in columns)
             updates = [(j, j * size, (j + 1) * size) for j in range(min(shortest // size, self.nstep))]
         else:
             need(
