@@ -31,6 +31,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -606,6 +607,7 @@ def _alarm(*_: object) -> None:
 def run(seed: int, numbers: range, keep: Path | None = None) -> tuple[Counter[str], list[str], int]:
     """Mutations one after the other: verdicts, failures, and the peak of memory in MiB."""
     signal.signal(signal.SIGALRM, _alarm)
+    warnings.filterwarnings("ignore", "Duplicate name", UserWarning)
     goldens, clauses = golden_trees(), reader_clauses()
     verdicts: Counter[str] = Counter()
     failures: list[str] = []
