@@ -324,7 +324,7 @@ class Store:
         if not isinstance(document, dict):
             raise refuse("MREC-RECORD-11", name, "the metadata of a node is a JSON object")
         version, kind = document.get("zarr_format"), document.get("node_type")
-        if version != 3 or isinstance(version, bool) or kind not in ("group", "array"):
+        if version != 3 or not isinstance(version, int) or kind not in ("group", "array"):
             raise refuse("MREC-RECORD-11", name, f"zarr_format {version!r} and node_type {kind!r} are no Zarr V3 node")
         if not isinstance(document.get("attributes", {}), dict):
             raise refuse("MREC-RECORD-11", name, "the attributes of a node are a JSON object")

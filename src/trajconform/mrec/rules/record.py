@@ -9,6 +9,7 @@ from typing import Any
 
 from trajconform.model.errors import Violation
 from trajconform.mrec.book import each, guarded, rules, seen
+from trajconform.mrec.store import leaves_record
 from trajconform.mrec.view import NEWEST_RECORD, View, is_int, short
 
 
@@ -71,15 +72,21 @@ def packed_entries(view: View) -> Iterator[Violation]:
     packed = view.packed
     if packed is None:
         return
+    known: set[str] = set()
     for entry in packed.entries:
         name = entry.filename
-        if name.startswith("/") or "\\" in name or ".." in name.split("/"):
-            message = "the entry's name is absolute, has .. in it or another separator than /"
+        if leaves_record(name):
+            message = "the entry's name is absolute or has .. in it; name it relative to the root of the record"
             yield Violation("MREC-RECORD-08", name, message, level="MUST NOT")
+        elif "\\" in name:
+            yield Violation("MREC-RECORD-07", name, "the entry's name has another separator than /")
         elif name.endswith("/"):
             yield Violation("MREC-RECORD-07", name, "an entry for a folder; a packed record has entries for files only")
         elif entry.compress_type != zipfile.ZIP_STORED:
             yield Violation("MREC-RECORD-07", name, "the entry is compressed; entries are stored")
+        elif name in known:
+            yield Violation("MREC-RECORD-07", name, "there are two entries of this name; a file has one")
+        known.add(name)
 
 
 @rules("MREC-RECORD-10 SHOULD NOT", "MREC-RECORD-11", "MREC-CODEC-13", "MREC-CODEC-16", role="reader")
