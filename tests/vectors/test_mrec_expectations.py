@@ -6,6 +6,7 @@ import json
 import struct
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,13 @@ def test_the_rounding_of_this_file_is_that_of_binary64() -> None:
     assert rounded(Fraction(5e-324) * Fraction(3, 4)) == 5e-324
 
 
-def progressions() -> Iterator[tuple[str, Mapping[str, Any], list[Mapping[str, Any]]]]:
+@cache
+def progressions() -> list[tuple[str, Mapping[str, Any], list[Mapping[str, Any]]]]:
+    """Attributes of ``trajectory`` and stated frames, of each golden and of each case that declares its own nodes."""
+    return list(_progressions())
+
+
+def _progressions() -> Iterator[tuple[str, Mapping[str, Any], list[Mapping[str, Any]]]]:
     for name in NAMES:
         attributes = (golden_declaration(ROOT, "mrec", name)["nodes"].get("trajectory") or {}).get("attributes") or {}
         yield name, attributes, golden_reply(ROOT, "mrec", name)["frames"]
@@ -80,8 +87,8 @@ def test_stated_times_are_the_formula_in_exact_arithmetic() -> None:
         if not progression or attributes.get("nstep", 0) < 2:
             continue
         start, stride = float(progression["start"]), float(progression["stride"])
-        if not np.isfinite(np.float64(start) + (len(frames) - 1) * np.float64(stride)):
-            continue
+        if not np.isfinite([decode_array(frame["time"]) for frame in frames]).all():
+            continue  # an overflow is beyond exact arithmetic
         seen.append(name)
         for i, frame in enumerate(frames):
             assert decode_array(frame["time"]).tobytes() == bits(time_at(start, stride, i)), (name, i)
