@@ -247,9 +247,11 @@ def test_evidence_is_kept_where_somebody_has_to_look(tmp_path: Path, root: Path)
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_gives_what_was_found_so_far(tmp_path: Path, root: Path, jobs: int) -> None:
     def interrupt() -> None:
-        time.sleep(1.5)
+        time.sleep(4)
         os.kill(os.getpid(), signal.SIGINT)
 
+    # A shell that starts tests in the background has them ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     cases = [case(root, f"c{i}") for i in range(8)]
     thread = threading.Thread(target=interrupt)
     thread.start()
@@ -257,12 +259,15 @@ def test_ctrl_c_gives_what_was_found_so_far(tmp_path: Path, root: Path, jobs: in
     spec = rogue(tmp_path, "hang", "3")
     text = (spec.folder / "driver.toml").read_text()
     (spec.folder / "driver.toml").write_text(text.replace("request_seconds = 2", "request_seconds = 60"))
-    run = run_cases(load_driver(spec.folder), cases, jobs=jobs)
-    thread.join()
+    try:
+        run = run_cases(load_driver(spec.folder), cases, jobs=jobs)
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert run.interrupted
     assert run.planned == 8
     assert verdicts(run) == ["PASS"] * (2 * jobs)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 30
     assert run.exit_status == 2
 
 
