@@ -172,9 +172,13 @@ def frame_of(wire: dict[str, Any]) -> Any:
     frame = molrs.Frame()
     for name, block in (wire.get("blocks") or {}).items():
         made = molrs.Block()
+        if not block["columns"] and block.get("rows"):
+            raise Unsupported("rows of a block without columns: a Block counts the rows of its columns")
         masks = block.get("validity") or {}
         for column, values in block["columns"].items():
             array = decode(values)
+            if array.dtype == object and array.ndim > 1:
+                raise Unsupported("strings with trailing axes: Block.insert takes one axis of them")
             if array.dtype == object:
                 array = array.astype("U") if array.size else np.empty(array.shape, dtype="U1")
             made.insert(column, array, None if column not in masks else decode(masks[column]))
