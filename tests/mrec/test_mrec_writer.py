@@ -339,7 +339,7 @@ def test_stopped_at_any_write_of_a_commit(tmp_path: Path, first: int) -> None:
     for at, _ in cuts(go_on):
         stops += 1
         assert differences(whole[:first], read(work)) == []
-        if at % 4 != first % 4:  # between them the four runs go on behind every stop
+        if at % 4 != first % 4:  # going on behind one stop in four, another one for each start
             continue
         with MrecWriter.reopen(work, CRASH, options=FAST) as writer:
             assert writer.committed == first
