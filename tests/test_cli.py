@@ -187,3 +187,15 @@ def test_coverage_lists_what_no_case_can_fail(capsys: pytest.CaptureFixture[str]
 def test_no_must_clause_is_untested(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     status, _, err = run(capsys, "coverage", *arguments, "--require", "must")
     assert status == 0, err
+
+
+def test_check_goes_on_behind_a_file_that_is_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    import os
+
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "words.txt").write_text("neither one nor the other")
+    status, out, err = run(
+        capsys, "check", str(tmp_path / "pipe"), str(tmp_path / "words.txt"), str(STORES / "growth.mrec")
+    )
+    assert status == 2
+    assert "pipe: not looked at" in err and "words.txt: not looked at" in err and "growth.mrec: conforms" in out

@@ -53,6 +53,8 @@ def guess_format(file: Path) -> str:
         return "mrec"
     if file.suffix == ".otj":
         return "otj"
+    if not file.is_file():
+        raise click.UsageError(f"{file} is neither a file nor a folder")
     with file.open("rb") as stream:
         head = stream.read(8)
     if head == b"ORRERYTJ":

@@ -33,6 +33,10 @@ DTYPES = {
 """Zarr data type -> dtype of the record. There is no other float: a narrower one is refused, never widened."""
 
 FREE_BYTES = 64 * 1024 * 1024
+MAX_CHUNK_BYTES = 128 * 1024 * 1024
+"""No chunk is decoded to more than this: a sparse file of any length costs nothing to make."""
+MAX_INDEX_BYTES = 16 * 1024 * 1024
+"""No index of a shard takes more than this, which is a million inner chunks."""
 """What a chunk may decode to, and one read may hand back, however little of it is stored."""
 EXPANSION = 1100
 """How many times what is stored they may be beyond that; DEFLATE reaches 1032."""
@@ -413,6 +417,8 @@ class ArrayNode:
         size = 16 * math.prod(counts) + (4 if shard.index_crc else 0)
         if size > source.length:
             self._undecodable(source, f"the shard has {source.length} bytes, its index takes {size}")
+        if size > MAX_INDEX_BYTES:
+            self._undecodable(source, f"an index of {size} bytes is more than is read ({MAX_INDEX_BYTES})")
         raw = self._fetch(source, 0 if shard.at_start else source.length - size, size)
         if shard.index_crc:
             raw = self._crc(raw, source)
@@ -443,6 +449,8 @@ class ArrayNode:
         if cached is not None:
             return cached
         size = math.prod(extents) * self._item_bytes
+        if size > MAX_CHUNK_BYTES:
+            self._undecodable(source, f"a chunk of {size} bytes is more than is decoded ({MAX_CHUNK_BYTES})")
         if size > max(FREE_BYTES, EXPANSION * source.length):
             self._undecodable(source, f"a chunk of {size} bytes is not what {source.length} stored ones decode to")
         shape = extents
@@ -504,7 +512,7 @@ class ArrayNode:
         if expected is not None and expected != source.length:
             self._undecodable(source, f"the chunk is stored in {source.length} bytes, it takes {expected}")
         data = self._fetch(source, 0, source.length)
-        most = max(FREE_BYTES, EXPANSION * source.length)
+        most = min(MAX_CHUNK_BYTES, max(FREE_BYTES, EXPANSION * source.length))
         for (name, size), room in zip(reversed(chain.after), reversed(sizes[:-1]), strict=True):
             if name == "crc32c":
                 data = self._crc(data, source)

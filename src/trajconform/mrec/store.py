@@ -338,6 +338,10 @@ class Store:
         attributes: dict[str, Any] = document.get("attributes", {})
         return attributes
 
+    def is_link(self, node: str) -> bool:
+        """Whether the folder of a node is a symbolic link."""
+        return self.path.is_dir() and (self.path / node).is_symlink()
+
     def is_array(self, node: str) -> bool:
         """Whether there is an array of that name."""
         document = self.document(node)
@@ -393,7 +397,8 @@ def _integer(text: str) -> int:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_int=_integer)
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+"""A string, also one that does not end, or a bracket: each character is looked at once, whatever the text."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -430,9 +435,11 @@ def parse_json(data: bytes, name: str, clause: str = "MREC-RECORD-11", index: in
 def _depth(text: str) -> int:
     """The deepest nesting; what stands in strings does not count."""
     depth = deepest = 0
-    for character in re.findall(r"[\[\]{}]", _STRING.sub("", text)):
-        depth += 1 if character in "[{" else -1
-        deepest = max(deepest, depth)
+    for token in _TOKEN.finditer(text):
+        character = token[0][0]
+        if character != '"':
+            depth += 1 if character in "[{" else -1
+            deepest = max(deepest, depth)
     return deepest
 
 

@@ -689,8 +689,8 @@ class View:
                 with suppress(Refused):
                     if self.has(below):
                         yield below
-                    else:
-                        waiting.append(below)
+                    elif not self.store.is_link(below):
+                        waiting.append(below)  # a link may lead round in a circle
 
 
 def _numbers(value: Any, shape: tuple[int, ...]) -> Array | None:

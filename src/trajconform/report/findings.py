@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import click
+
 from trajconform import __version__
 from trajconform.model.errors import Violation
 
@@ -55,6 +57,8 @@ def check_file(file: Path, format_name: str | None, *, quick: bool = False) -> F
         return FileFindings(str(file), kind, tuple(violations))
     except OSError as error:
         return FileFindings(str(file), format_name or "", problem=f"cannot be read: {error.strerror or error}")
+    except click.UsageError as error:
+        return FileFindings(str(file), format_name or "", problem=error.message)
 
 
 def sarif_document(found: Iterable[FileFindings]) -> dict[str, Any]:
