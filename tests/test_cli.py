@@ -193,6 +193,9 @@ def test_check_goes_on_behind_a_file_that_is_none(capsys: pytest.CaptureFixture[
     import os
 
     os.mkfifo(tmp_path / "pipe")
+    os.mkfifo(tmp_path / "pipe.otj")
+    assert run(capsys, "inspect", str(tmp_path / "pipe.otj"))[0] == 2
+    assert run(capsys, "check", str(tmp_path / "pipe.otj"))[0] == 2
     (tmp_path / "words.txt").write_text("neither one nor the other")
     status, out, err = run(
         capsys, "check", str(tmp_path / "pipe"), str(tmp_path / "words.txt"), str(STORES / "growth.mrec")

@@ -34,6 +34,8 @@ def command(file: Path, format_name: str | None, output: str) -> int:
     """Show what FILE holds: an .otj file, an .mrec folder or an .mrec.zip. Exit status 1 where a reader refuses it."""
     from trajconform.model.errors import Refused
 
+    if not file.is_file() and not file.is_dir():
+        raise click.UsageError(f"{file} is neither a file nor a folder")
     kind = format_name or guess_format(file)
     try:
         facts = _inspect(kind, file)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,8 @@ from trajconform.model.reply import Difference, compare
 from trajconform.vectors.cases import Case, expected_reply, golden_path, input_files, script_calls, write_input
 
 _PRECISIONS = frozenset(("single", "double"))
+_MOST_BYTES = 256 * 1024 * 1024
+"""The most that is read of one file which a driver has left."""
 _SHOWN_VIOLATIONS = 20
 
 
@@ -231,6 +234,9 @@ def _judge_written(case: Case, path: Path, *, committed: bool) -> Outcome:
     expect: Mapping[str, Any] = case.expect if isinstance(case.expect, Mapping) else {}
     if not path.exists():
         return Outcome(Verdict.FAIL, f"the writer left nothing at {path.name}", expected=dict(expect))
+    if path.is_symlink() or not (path.is_file() or path.is_dir()):
+        message = f"the writer left a link, pipe or device at {path.name}, neither a file nor a folder"
+        return Outcome(Verdict.FAIL, message, expected=dict(expect))
     kind = formats.get(case.format)
     found: list[Difference] = []
     parts: list[str] = []
@@ -259,6 +265,10 @@ def _byte_differences(case: Case, expect: Mapping[str, Any], path: Path) -> Iter
     wanted = golden_path(case.format, expect["bytes"], case.root).read_bytes()
     if "first_frames" in expect:
         wanted = formats.get(case.format).first_frames(wanted, expect["first_frames"])
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
+        yield Difference("file", f"a file of {len(wanted)} bytes", f"no plain file, or one of {found.st_size} bytes")
+        return
     actual = path.read_bytes()
     free = [range(*pair) for pair in expect.get("free", ())]
     if len(wanted) != len(actual):
@@ -355,6 +365,11 @@ def _entry(path: str, is_link: bool, is_folder: bool) -> str:
             return f"link {os.readlink(path)}"  # noqa: PTH115 - hot path
         if is_folder:
             return "folder"
+        found = os.lstat(path)
+        if not stat.S_ISREG(found.st_mode):
+            return "no file: a pipe, socket or device"  # to open one may wait for ever
+        if found.st_size > _MOST_BYTES:
+            return f"{found.st_size} bytes, more than is looked at"
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123
             return hashlib.sha256(file.read()).hexdigest()
     except OSError as error:

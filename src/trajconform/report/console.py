@@ -62,7 +62,7 @@ def render_run(
         console.print()
         head = Text.assemble((deviation.kind, "bold red"), "  ", (deviation.case, "bold"))
         console.print(head)
-        console.print(Padding(Text(deviation.message), (0, 0, 0, 2)))
+        console.print(Padding(Text(shown(deviation.message)), (0, 0, 0, 2)))
     console.print()
     console.print(_summary(run, judged))
 
@@ -90,7 +90,8 @@ def _expected_failures(run: RunResult) -> set[str]:
 def _heading(run: RunResult) -> Text:
     driver = run.driver
     claims = "; ".join(f"{name}: {', '.join(roles)}" for name, roles in driver.formats.items())
-    text = Text.assemble((f"{driver.name} {driver.version}", "bold"), f"  {driver.language}  ({driver.source})")
+    name = shown(f"{driver.name} {driver.version}", 80)
+    text = Text.assemble((name, "bold"), f"  {shown(driver.language, 40)}  ({driver.source})")
     text.append(f"\nclaims {claims}", "dim")
     if driver.features:
         text.append(f"; features {', '.join(driver.features)}", "dim")
@@ -158,20 +159,27 @@ def _failure(result: CaseResult, clauses: Mapping[str, Clause], driver_argument:
         clause = clauses.get(clause_id)
         if clause:
             rows.add_row("clause", Text(f"{clause.id} ({clause.role}, {clause.level}) {clause.statement}"))
-    rows.add_row("what", Text(result.message))
+    rows.add_row("what", Text(shown(result.message)))
     for difference in result.differences[:_MOST_DIFFERENCES]:
         note = f"  ({difference.note})" if difference.note else ""
-        rows.add_row("at", Text(difference.path + note))
-        rows.add_row("  expected", Text(difference.expected))
-        rows.add_row("  got", Text(difference.actual))
+        rows.add_row("at", Text(shown(difference.path + note)))
+        rows.add_row("  expected", Text(shown(difference.expected)))
+        rows.add_row("  got", Text(shown(difference.actual)))
     if len(result.differences) > _MOST_DIFFERENCES:
         rows.add_row("", Text(f"... {len(result.differences) - _MOST_DIFFERENCES} more differences", "dim"))
     if result.stderr.strip() and result.verdict is Verdict.ERROR:
-        rows.add_row("log", Text(result.stderr.strip()[-600:]))
+        rows.add_row("log", Text(shown(result.stderr.strip()[-600:])))
     if result.kept:
         rows.add_row("kept in", Text(result.kept))
     rows.add_row("repeat", Text(repeat_command(result.case, driver_argument)))
     return Group(head, Padding(rows, (0, 0, 0, 2)))
+
+
+def shown(text: str, most: int = 2000) -> str:
+    """Text of a driver or a store, fit for a terminal: no control characters but line ends and tabs, and not endless."""
+    if len(text) > most:
+        text = f"{text[:most]} ... {len(text) - most} more characters"
+    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
 
 
 def repeat_command(case: str, driver_argument: str | None) -> str:
@@ -219,4 +227,4 @@ def progress_line(result: CaseResult, done: int, total: int) -> str:
 def plain_lines(results: Iterable[CaseResult]) -> Iterable[str]:
     """A stable line a case: verdict, case, message; for grep and diff."""
     for result in results:
-        yield "\t".join((result.verdict.value, result.case, " ".join(result.message.split())))
+        yield "\t".join((result.verdict.value, result.case, shown(" ".join(result.message.split()))))

@@ -44,6 +44,8 @@ def check_file(file: Path, format_name: str | None, *, quick: bool = False) -> F
 
     if not file.exists():
         return FileFindings(str(file), format_name or "", problem="no such file or folder")
+    if not file.is_file() and not file.is_dir():
+        return FileFindings(str(file), format_name or "", problem="neither a file nor a folder")
     try:
         kind = format_name or guess_format(file)
         if kind == "otj":
