@@ -525,7 +525,8 @@ class Trajectory:
 
 
 def encode(dtype: str, values) -> dict:
-    array = np.asarray(values)
+    # A str made an array of its own would lose the nulls at its end.
+    array = np.asarray(values, dtype=object) if dtype == "string" else np.asarray(values)
     if dtype == "string":
         return {"dtype": dtype, "shape": list(array.shape), "data": [str(s) for s in array.ravel().tolist()]}
     little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
