@@ -47,6 +47,8 @@ class DriverSpec:
     needs: tuple[str, ...] = ()
     requires_python: str = ""
     setup_commands: tuple[tuple[str, ...], ...] = field(default=())
+    artefacts: tuple[str, ...] = ()
+    """What a certificate is about, as declared; empty: the default of `trajconform.harness.artefacts`."""
 
     @functools.cached_property
     def build(self) -> Path:
@@ -93,7 +95,7 @@ class DriverSpec:
         """Digest of all that a set-up depends on: the set-up section and the files of the folder."""
         digest = hashlib.sha256()
         digest.update(json.dumps([self.setup_commands, self.requires_python]).encode())
-        for path in sorted(self._sources()):
+        for path in sorted(self.sources()):
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             digest.update(f"{path.relative_to(self.folder).as_posix()}\0{content}\n".encode())
         return digest.hexdigest()
@@ -116,7 +118,8 @@ class DriverSpec:
         """What to write on a command line for this driver: its name when it is a bundled one, else its folder."""
         return self.name if self.folder == _drivers() / self.folder.name == _drivers() / self.name else str(self.folder)
 
-    def _sources(self) -> Iterator[Path]:
+    def sources(self) -> Iterator[Path]:
+        """The files of the folder that make the driver: neither what it builds nor notes about it."""
         for folder, folders, files in os.walk(self.folder):
             folders[:] = [f for f in folders if f not in _NOT_SOURCES and not f.startswith(".")]
             yield from (Path(folder) / f for f in files if f not in _NOT_SOURCES and not f.endswith(".pyc"))
@@ -126,7 +129,7 @@ def _reference_object() -> object:
     return importlib.import_module("trajconform.harness.reference").ReferenceDriver()
 
 
-REFERENCE = InProcess("reference", _reference_object)
+REFERENCE = InProcess("reference", _reference_object, "trajconform")
 """The bundled implementation in this process."""
 
 
@@ -185,6 +188,7 @@ def load_driver(folder: Path) -> DriverSpec:
         needs=tuple(setup.get("needs", ())),
         requires_python=setup.get("requires_python", ""),
         setup_commands=tuple(tuple(command) for command in setup.get("commands", ())),
+        artefacts=tuple(run.get("artefacts", ())),
     )
     if spec.requires_python:
         _specifier(spec.requires_python, str(path))
@@ -202,7 +206,7 @@ def _python_object(module: str, attribute: str) -> InProcess:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise TrajconformError(f"cannot load the driver {module}:{attribute}: {error}") from error
-    return InProcess(f"{module}:{attribute}", found if callable(found) else lambda: found)
+    return InProcess(f"{module}:{attribute}", found if callable(found) else lambda: found, module)
 
 
 def _drivers() -> Path:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajconform.harness.protocol import PROTOCOL, Answer, DriverFault, check_reply
-from trajconform.model.errors import Refused
+from trajconform.model.errors import Refused, TrajconformError
 
 OPERATIONS = ("read", "check", "create", "append", "flush", "close", "reopen")
 _WITH_RESULT = ("read", "check")
@@ -35,10 +35,11 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class InProcess:
-    """Where in-process drivers come from: a name for people and something that makes a fresh object."""
+    """Where in-process drivers come from: a name for people, something that makes a fresh object, and its module."""
 
     name: str
     factory: Callable[[], object]
+    module: str = ""
 
 
 class InProcessDriver:
@@ -56,6 +57,8 @@ class InProcessDriver:
         try:
             self._object = self._source.factory()
             body = hello_of(self._object, self._source.name)
+        except TrajconformError:
+            raise
         except Exception as error:  # whatever an implementation throws is a finding, not our failure
             self._object = None
             self._log = traceback.format_exc(limit=-12)[-8000:]
@@ -100,6 +103,10 @@ def hello_of(target: object, name: str = "") -> dict[str, Any]:
     if method is not None:
         body: dict[str, Any] = method()
         return body
+    if not any(hasattr(target, op) for op in OPERATIONS):
+        raise TrajconformError(
+            f"{name or type(target).__name__} has none of a driver's methods ({', '.join(OPERATIONS)})"
+        )
     roles = [role for role, op in (("read", "read"), ("write", "create")) if hasattr(target, op)]
     features = ["check:mrec", "check:otj"] if hasattr(target, "check") else []
     return {
