@@ -6,6 +6,8 @@ import os
 from functools import cache
 from pathlib import Path
 
+from trajconform.model.errors import TrajconformError
+
 _ROOMS = ("spec", "schema", "vectors", "harness")
 
 
@@ -24,3 +26,17 @@ def root() -> Path:
             return candidate.resolve()
     looked = ", ".join(str(c) for c in candidates)
     raise FileNotFoundError(f"the kit's folders {', '.join(_ROOMS)} are not at: {looked}; reinstall trajconform")
+
+
+def writable_root(what: str) -> Path:
+    """`root` for a command that changes the kit's files. `TrajconformError` where that is the installed copy.
+
+    Changes to the copy inside a package would be lost with the next installation, and no checkout would see them.
+    """
+    found = root()
+    if found.name == "_kit":
+        raise TrajconformError(
+            f"{what} would change the installed copy of the kit, not a checkout; "
+            "in a checkout run 'pip install -e .', or name a folder with spec/ and vectors/ in TRAJCONFORM_HOME"
+        )
+    return found

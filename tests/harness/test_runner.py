@@ -8,16 +8,18 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trajconform.harness.drivertoml import DriverSpec, load_driver
+from trajconform.harness.drivertoml import DriverSpec, load_driver, resolve_driver
 from trajconform.harness.inprocess import InProcess, Refusal
-from trajconform.harness.runner import run_cases
-from trajconform.harness.verdicts import CaseResult, RunResult
+from trajconform.harness.runner import judged_clauses, run_cases
+from trajconform.harness.verdicts import CaseResult, RunResult, Verdict
 from trajconform.model.errors import TrajconformError
+from trajconform.spec.catalogue import load_catalogue
 from trajconform.vectors.cases import Case
 
 ROGUE = Path(__file__).with_name("rogue.py")
@@ -172,12 +174,59 @@ def test_a_note_tells_of_deaths_between_cases(tmp_path: Path, root: Path) -> Non
     assert run.notes == ("the process exited with status 6 by itself after an answer; a new one was started (2 times)",)
 
 
-def test_a_driver_that_never_starts_errs_everywhere_without_waiting_for_each(tmp_path: Path, root: Path) -> None:
-    run = run_cases(rogue(tmp_path, "dead-at-hello"), [case(root, f"c{i}") for i in range(50)])
-    assert verdicts(run) == ["ERROR"] * 50
-    assert "3 starts in a row failed" in run.results[-1].message
-    assert run.exit_status == 2
-    assert run.driver.name == "rogue"
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_driver_that_never_starts_is_one_message_and_no_run(tmp_path: Path, root: Path, jobs: int) -> None:
+    with pytest.raises(TrajconformError) as caught:
+        run_cases(rogue(tmp_path, "dead-at-hello"), [case(root, f"c{i}") for i in range(50)], jobs=jobs)
+    for words in ("the driver rogue exited with status 1", "its log ends:\n  cannot find libfoo.so", "driver check"):
+        assert words in str(caught.value)
+
+
+def test_an_object_that_is_no_driver_is_one_message(root: Path) -> None:
+    with pytest.raises(TrajconformError, match=r"os:path has none of a driver's methods \(read, "):
+        run_cases(resolve_driver("os:path"), [case(root, "c")])
+
+
+CLAUSES = """# Words
+
+- **OTJ-WORD-01** (store, MUST) A store does so. [S]
+- **OTJ-WORD-02** (reader, MUST) A reader refuses what does not. [S]
+- **OTJ-WORD-03** (reader, MAY) A reader says why. [S]
+- **OTJ-WORD-04** (writer, MUST) A writer does so. [S]
+"""
+
+
+@pytest.mark.parametrize(
+    ("role", "clauses", "judged"),
+    [
+        ("reader", (1, 2, 3), (2,)),
+        ("reader", (3,), (3,)),
+        ("reader", (1,), (1,)),
+        ("store", (1, 2), (1,)),
+        ("store", (2,), (2,)),
+        ("writer", (1, 2, 4), (1, 4)),
+        ("crash", (4, 3), (4,)),
+    ],
+)
+def test_a_verdict_counts_for_clauses_that_bind_what_was_asked(
+    tmp_path: Path, root: Path, role: str, clauses: tuple[int, ...], judged: tuple[int, ...]
+) -> None:
+    (tmp_path / "spec" / "otj").mkdir(parents=True)
+    (tmp_path / "spec" / "otj" / "word.md").write_text(CLAUSES)
+    (tmp_path / "spec" / "otj" / "order.txt").write_text("word\n")
+    catalogue = load_catalogue(tmp_path)
+    bound = replace(case(root, "c"), role=role, clauses=tuple(f"OTJ-WORD-{n:02}" for n in clauses))
+    names = tuple(f"OTJ-WORD-{n:02}" for n in judged)
+    assert judged_clauses(bound, catalogue, Verdict.FAIL) == names
+    assert judged_clauses(bound, catalogue, Verdict.ERROR) == names
+
+
+def test_a_pass_counts_for_what_is_permitted_too(tmp_path: Path, root: Path) -> None:
+    (tmp_path / "spec" / "otj").mkdir(parents=True)
+    (tmp_path / "spec" / "otj" / "word.md").write_text(CLAUSES)
+    bound = replace(case(root, "c"), clauses=("OTJ-WORD-01", "OTJ-WORD-02", "OTJ-WORD-03"))
+    judged = judged_clauses(bound, load_catalogue(tmp_path), Verdict.PASS)
+    assert judged == ("OTJ-WORD-02", "OTJ-WORD-03")
 
 
 def test_a_driver_that_cannot_be_started_is_no_run_at_all(tmp_path: Path, root: Path) -> None:

@@ -37,7 +37,7 @@ def run(*verdicts: Verdict, **kwargs: Any) -> RunResult:
     [
         ([PASS], ClauseStatus.PASS),
         ([PASS, INFO], ClauseStatus.PASS),
-        ([PASS, SKIP], ClauseStatus.UNTESTED),
+        ([PASS, SKIP], ClauseStatus.PARTIAL),
         ([INFO], ClauseStatus.UNTESTED),
         ([SKIP], ClauseStatus.UNTESTED),
         ([], ClauseStatus.UNTESTED),
@@ -57,6 +57,7 @@ def test_no_order_of_cases_changes_a_status() -> None:
         found = {clause_results([result(v) for v in p])["OTJ-X-01"].status for p in itertools.permutations(verdicts)}
         assert len(found) == 1
         assert (found == {ClauseStatus.FAIL}) == (FAIL in verdicts)
+        assert (found == {ClauseStatus.PARTIAL}) == ({PASS, SKIP} <= set(verdicts) <= {PASS, SKIP, INFO})
         assert (found == {ClauseStatus.PASS}) == (PASS in verdicts and set(verdicts) <= {PASS, INFO})
 
 

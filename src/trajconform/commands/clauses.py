@@ -76,7 +76,7 @@ def _print(clauses: list[Clause]) -> None:
 
 
 def _lock(catalogue: Catalogue, *, write: bool) -> int:
-    path = kit.root() / LOCK
+    path = (kit.writable_root("--write-lock") if write else kit.root()) / LOCK
     if write:
         path.write_text(lock_text(catalogue), "utf-8")
         click.echo(f"{len(catalogue.clauses)} clauses locked in {path}", err=True)

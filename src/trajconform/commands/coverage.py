@@ -47,6 +47,10 @@ def command(
     output = next((name for name in formats if name not in FORMATS), output)
     formats = tuple(name for name in formats if name in FORMATS)
     catalogue = load_catalogue()
+    known = {chapter.topic for chapter in catalogue.chapters}
+    for topic in topics:
+        if topic not in known:
+            raise click.UsageError(f"there is no topic '{topic}'; topics are: {', '.join(sorted(known))}")
     wanted = {clause.id for clause in catalogue.select(formats=formats, roles=roles, topics=topics)}
     cases = load_cases(kit.root(), known=set(catalogue.clauses))
     entries = [entry for entry in coverage(catalogue, cases) if entry.clause.id in wanted]

@@ -81,6 +81,10 @@ def command(
     quiet: bool,
 ) -> int:
     """Judge an implementation by the cases, clause by clause."""
+    import signal
+
+    # An end from outside is an interruption like Ctrl-C: drivers and scratch folders go, what was found is reported.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     from trajconform import kit
     from trajconform.harness.baseline import hold_against, load_expectations
     from trajconform.harness.drivertoml import DriverSpec, resolve_driver
@@ -116,7 +120,14 @@ def command(
     show_progress = sys.stderr.isatty() and not quiet
     with _progress(show_progress, len(cases)) as tick:
         run = run_cases(
-            subject, cases, jobs=jobs, keep=keep, request_seconds=timeout, progress=tick, selection=selection
+            subject,
+            cases,
+            jobs=jobs,
+            keep=keep,
+            request_seconds=timeout,
+            progress=tick,
+            selection=selection,
+            catalogue=catalogue,
         )
     if baseline is not None:
         run = hold_against(run, load_expectations(baseline))

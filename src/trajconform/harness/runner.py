@@ -6,6 +6,7 @@ import json
 import os
 import queue
 import shutil
+import stat
 import tempfile
 import threading
 import time
@@ -21,9 +22,10 @@ from trajconform.harness.drivertoml import DriverSpec
 from trajconform.harness.inprocess import InProcess, InProcessDriver
 from trajconform.harness.judge import Bench, Outcome, judge, skip_reason
 from trajconform.harness.process import ProcessDriver
-from trajconform.harness.protocol import DriverFault
+from trajconform.harness.protocol import DriverFault, DriverUnavailable
 from trajconform.harness.verdicts import CaseResult, DriverIdentity, RunResult, Verdict
 from trajconform.model.errors import TrajconformError
+from trajconform.spec.catalogue import Catalogue
 from trajconform.vectors.cases import Case
 
 Progress = Callable[[CaseResult, int, int], None]
@@ -38,6 +40,7 @@ _QUIET = (Verdict.PASS, Verdict.SKIP)
 class _Settings:
     keep: Path | None
     evidence_of_all: bool
+    catalogue: Catalogue | None
     scratch: Path
 
 
@@ -51,14 +54,16 @@ def run_cases(
     progress: Progress | None = None,
     selection: Mapping[str, Any] | None = None,
     evidence: str = "failures",
+    catalogue: Catalogue | None = None,
 ) -> RunResult:
     """Judge a driver by cases.
 
     ``jobs`` driver processes work at a time (one, in process). ``keep`` is a folder that gets, for each FAIL and
     ERROR, the files, requests, replies, the expected reply and the log. ``evidence="all"`` keeps exchanges of cases
-    that passed, too. ``progress`` is called in this thread after each case. Ctrl-C ends the run with what was found so
-    far. `TrajconformError` where there is no driver to judge: not set up, not there, or claiming in `hello` what its
-    ``driver.toml`` does not.
+    that passed, too. ``progress`` is called in this thread after each case. With a ``catalogue`` a verdict counts only
+    for the clauses of a case that bind what was asked (`judged_clauses`). Ctrl-C ends the run with what was found so
+    far. `TrajconformError` where there is no driver to judge: not set up, not there, never answering `hello`, or
+    claiming in it what its ``driver.toml`` does not.
     """
     if isinstance(driver, DriverSpec):
         _check_startable(driver)
@@ -66,7 +71,7 @@ def run_cases(
         jobs = 1
     started, begun = datetime.now(UTC), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="trajconform-", dir=_memory(), ignore_cleanup_errors=True) as scratch:
-        settings = _Settings(keep, evidence == "all", Path(scratch))
+        settings = _Settings(keep, evidence == "all", catalogue, Path(scratch))
         pool = _Pool(driver, cases, max(1, min(jobs, len(cases))), request_seconds, settings)
         interrupted = pool.run(progress)
     return RunResult(
@@ -112,6 +117,7 @@ class _Pool:
         self.results: dict[int, CaseResult] = {}
         self._drivers = [_make_driver(source, request_seconds) for _ in range(jobs)]
         self._hello: dict[str, Any] | None = None
+        self._start_fault = ""
         self._next = iter(enumerate(cases))
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -211,6 +217,12 @@ class _Pool:
                 bench = Bench(driver, folder, features)
                 outcome = judge(case, bench)
         except DriverFault as fault:
+            if self._hello is None:
+                # A start may fail once; a driver that never said who it is leaves nothing to report case by case.
+                if isinstance(fault, DriverUnavailable) or isinstance(driver, InProcessDriver):
+                    text = self._start_fault or f"{fault}{_end_of(driver.log())}"
+                    raise TrajconformError(_no_start(self.source.name, text)) from fault
+                self._start_fault = f"{fault}{_end_of(driver.log())}"
             calls = len(bench.exchanges) if bench else 0
             outcome = Outcome(Verdict.ERROR, f"the driver {fault}", call=calls - 1 if calls else None)
         except TrajconformError as error:
@@ -223,7 +235,10 @@ class _Pool:
         log = "" if outcome.verdict in _QUIET and not self.settings.evidence_of_all else driver.log()
         result = self._result(case, outcome, bench, stderr + log, time.monotonic() - begun)
         if self.settings.keep is not None and result.verdict in (Verdict.FAIL, Verdict.ERROR):
-            result = replace(result, kept=str(_keep(self.settings.keep, result, folder)))
+            try:
+                result = replace(result, kept=str(_keep(self.settings.keep, result, folder)))
+            except (OSError, shutil.Error) as error:  # evidence that cannot be copied must not cost the verdict
+                driver.notes.append(f"what {case.id} left could not all be kept: {str(error)[:200]}")
         shutil.rmtree(folder, ignore_errors=True)
         return result
 
@@ -254,7 +269,35 @@ class _Pool:
             seconds=seconds,
             stderr=stderr,
             note=outcome.note,
+            judges=judged_clauses(case, self.settings.catalogue, outcome.verdict) if self.settings.catalogue else (),
         )
+
+
+def judged_clauses(case: Case, catalogue: Catalogue, verdict: Verdict) -> tuple[str, ...]:
+    """The clauses of a case that its verdict counts for.
+
+    A reader is judged by readers' clauses, a store (and so a checker) by those of stores, a writer by both its own and
+    those of the store it writes. What else a case names says where a fault stands in the specification. MAY permits,
+    so a failure is never laid on it beside a clause that demands. Where nothing is left, every clause counts.
+    """
+    known = [catalogue.clauses[name] for name in case.clauses if name in catalogue.clauses]
+    roles = {"reader": ("reader",), "store": ("store",)}.get(case.role, ("writer", "store"))
+    own = [clause for clause in known if clause.role in roles] or known
+    failed = verdict in (Verdict.FAIL, Verdict.ERROR)
+    demanding = [clause for clause in own if not failed or clause.level != "MAY"] or own
+    return tuple(clause.id for clause in demanding)
+
+
+def _end_of(log: str) -> str:
+    lines = log.strip().splitlines()[-8:]
+    return "; its log ends:" + "".join(f"\n  {line[-300:]}" for line in lines) + "\n" if lines else ""
+
+
+def _no_start(name: str, fault: str) -> str:
+    return (
+        f"the driver {name} {fault.rstrip()}{chr(10) if chr(10) in fault else '; '}no case was judged "
+        "('trajconform driver check' shows message by message what a driver says)"
+    )
 
 
 def _make_driver(source: DriverSpec | InProcess, request_seconds: float | None) -> ProcessDriver | InProcessDriver:
@@ -301,7 +344,7 @@ def _keep(keep: Path, result: CaseResult, folder: Path) -> Path:
         shutil.rmtree(target)
     target.mkdir(parents=True, exist_ok=True)
     if folder.exists():
-        shutil.copytree(folder, target / "files", symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(folder, target / "files", symlinks=True, dirs_exist_ok=True, ignore=_special)
     lines = [f"{result.case}: {result.title}", f"clauses: {', '.join(result.clauses)}"]
     lines += [f"{result.verdict}: {result.message}", *(f"  {difference}" for difference in result.differences)]
     (target / _MARKER).write_text("\n".join(lines) + "\n", "utf-8")
@@ -315,6 +358,12 @@ def _keep(keep: Path, result: CaseResult, folder: Path) -> Path:
     if result.stderr:
         (target / "stderr.txt").write_text(result.stderr, "utf-8")
     return target
+
+
+def _special(folder: str, names: list[str]) -> list[str]:
+    """Pipes, sockets and devices that a driver left: to copy one may wait for ever."""
+    kinds = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
+    return [name for name in names if not any(kind((Path(folder) / name).lstat().st_mode) for kind in kinds)]
 
 
 def _write_json(path: Path, document: Any) -> None:

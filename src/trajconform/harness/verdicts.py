@@ -29,6 +29,8 @@ class ClauseStatus(StrEnum):
     """Where a clause stands after a run."""
 
     PASS = "pass"
+    PARTIAL = "partial"
+    """Every case that ran passed, but some were skipped."""
     FAIL = "fail"
     ERROR = "error"
     UNTESTED = "untested"
@@ -46,8 +48,10 @@ class Exchange:
 class CaseResult:
     """What became of one case.
 
-    ``exchanges`` and ``expected`` are kept for cases that somebody has to look at (FAIL, ERROR, INFO) and are empty
-    for the others. ``call`` is the index of the exchange that decided the verdict.
+    ``clauses`` are all that the case binds, ``judges`` those among them that its verdict counts for: a reader is not
+    blamed for a store's clause that the case names beside the reader's. ``exchanges`` and ``expected`` are kept for
+    cases that somebody has to look at (FAIL, ERROR, INFO) and are empty for the others. ``call`` is the index of the
+    exchange that decided the verdict.
     """
 
     case: str
@@ -66,6 +70,13 @@ class CaseResult:
     stderr: str = ""
     kept: str | None = None
     note: str = ""
+    judges: tuple[str, ...] = ()
+    """Empty: all of ``clauses``."""
+
+    @property
+    def blamed(self) -> tuple[str, ...]:
+        """The clauses that the verdict counts for."""
+        return self.judges or self.clauses
 
     @property
     def decisive(self) -> Exchange | None:
@@ -174,11 +185,15 @@ def clause_results(results: Iterable[CaseResult], clauses: Iterable[str] = ()) -
     """Status of every clause that a case binds, and of each of ``clauses`` (untested where no case binds it).
 
     A clause fails if one of its cases does, is an error if one could not be judged, passes if all of them ran and
-    at least one passed while the others are informative, and is untested otherwise.
+    at least one passed while the others are informative, is partial if some were skipped and all others are so, and
+    is untested otherwise. A skipped case adds no clause to those that were asked for.
     """
     bound: dict[str, list[CaseResult]] = {clause: [] for clause in clauses}
+    asked = frozenset(bound)
     for result in results:
-        for clause in result.clauses:
+        for clause in result.blamed:
+            if result.verdict is Verdict.SKIP and asked and clause not in asked:
+                continue
             bound.setdefault(clause, []).append(result)
     return {clause: _clause_result(clause, found) for clause, found in bound.items()}
 
@@ -189,8 +204,8 @@ def _clause_result(clause: str, results: list[CaseResult]) -> ClauseResult:
         status = ClauseStatus.FAIL
     elif counts[Verdict.ERROR]:
         status = ClauseStatus.ERROR
-    elif counts[Verdict.PASS] and not counts[Verdict.SKIP]:
-        status = ClauseStatus.PASS
+    elif counts[Verdict.PASS]:
+        status = ClauseStatus.PARTIAL if counts[Verdict.SKIP] else ClauseStatus.PASS
     else:
         status = ClauseStatus.UNTESTED
     return ClauseResult(clause, status, counts, tuple(result.case for result in results))

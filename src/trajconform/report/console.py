@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trajconform.harness.verdicts import CaseResult, ClauseResult, ClauseStatus, RunResult, Verdict, clause_results
+from trajconform.report.document import clauses_in_scope
 from trajconform.spec.catalogue import Catalogue, Clause
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def render_run(
 ) -> None:
     """Print a whole report. ``driver_argument`` is what ``--driver`` was given, for the command that repeats a case."""
     clauses = catalogue.clauses
-    judged = clause_results(run.results, _clauses_in_scope(run, catalogue))
+    judged = clause_results(run.results, clauses_in_scope(run, catalogue))
     console.print(_heading(run))
     console.print()
     console.print(_topics(run, catalogue, judged))
@@ -65,19 +66,6 @@ def render_run(
         console.print(Padding(Text(shown(deviation.message)), (0, 0, 0, 2)))
     console.print()
     console.print(_summary(run, judged))
-
-
-def _clauses_in_scope(run: RunResult, catalogue: Catalogue) -> list[str]:
-    """Clauses that the selection could have judged; only a run of everything makes the rest *untested*."""
-    chosen = run.selection
-    if chosen.get("globs") or chosen.get("clauses"):
-        return []
-    found = catalogue.select(
-        formats=chosen.get("formats") or run.driver.formats,
-        roles=chosen.get("roles") or (),
-        topics=chosen.get("topics") or (),
-    )
-    return [clause.id for clause in found]
 
 
 def _expected_failures(run: RunResult) -> set[str]:
@@ -111,20 +99,29 @@ def _topics(run: RunResult, catalogue: Catalogue, judged: Mapping[str, ClauseRes
     chapters = [(c.format, c.topic, [clause.id for clause in c.clauses]) for c in catalogue.chapters]
     known = {(f, t) for f, t, _ in chapters}
     chapters += [(f, t, []) for f, t in by_topic if (f, t) not in known]
+    unclaimed: dict[str, int] = {}
     for format_name, topic, ids in chapters:
         results = by_topic.get((format_name, topic), [])
+        if results and not run.driver.formats.get(format_name) and all(r.verdict is Verdict.SKIP for r in results):
+            unclaimed[format_name] = unclaimed.get(format_name, 0) + len(results)
+            continue
         states = [judged[i].status for i in ids if i in judged]
         if not results and ClauseStatus.UNTESTED not in states:
             continue  # judged by cases of other topics, where they are shown
         counts = {verdict: sum(r.verdict is verdict for r in results) for verdict in _ORDER}
         passed, untested = states.count(ClauseStatus.PASS), states.count(ClauseStatus.UNTESTED)
+        partial = states.count(ClauseStatus.PARTIAL)
         cells = [_count(counts[v], STYLES[v] if v is not Verdict.PASS else "") for v in _ORDER]
-        remark = Text(f"{untested} clauses untested", "dim") if untested else Text("")
+        remarks = [f"{n} {word}" for n, word in ((partial, "partial"), (untested, "untested")) if n]
+        remark = Text("clauses: " + ", ".join(remarks) if remarks else "", "dim")
         if counts[Verdict.FAIL] or counts[Verdict.ERROR]:
             mark = Text("✗ ", "bold red")
         else:
             mark = Text("✓ ", "green") if counts[Verdict.PASS] else Text("· ", "dim")
         table.add_row(mark + Text(f"{format_name}/{topic}"), f"{passed}/{len(states)}", *cells, remark)
+    for format_name, number in unclaimed.items():
+        counted = [_count(number if v is Verdict.SKIP else 0, STYLES[v]) for v in _ORDER]
+        table.add_row(Text(f"· {format_name}", "dim"), "", *counted, Text("not claimed by the driver", "dim"))
     return table
 
 
@@ -136,7 +133,7 @@ def _clause_table(judged: Mapping[str, ClauseResult], clauses: Mapping[str, Clau
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("clause", "role", "level", "verdict", "cases"):
         table.add_column(name, no_wrap=True)
-    styles = {"pass": "green", "fail": "bold red", "error": "bold magenta", "untested": "yellow"}
+    styles = {"pass": "green", "partial": "yellow", "fail": "bold red", "error": "bold magenta", "untested": "yellow"}
     for clause_id, result in judged.items():
         clause = clauses.get(clause_id)
         counts = ", ".join(f"{n} {verdict.value.lower()}" for verdict, n in result.counts.items() if n)
@@ -155,10 +152,13 @@ def _failure(result: CaseResult, clauses: Mapping[str, Clause], driver_argument:
     rows.add_column(no_wrap=True, style="dim", min_width=8)
     rows.add_column(overflow="fold")
     rows.add_row("case", Text(result.title))
-    for clause_id in result.clauses:
+    for clause_id in (*result.blamed, *(name for name in result.clauses if name not in result.blamed)):
         clause = clauses.get(clause_id)
         if clause:
-            rows.add_row("clause", Text(f"{clause.id} ({clause.role}, {clause.level}) {clause.statement}"))
+            rows.add_row(
+                "clause" if clause_id in result.blamed else "see also",
+                Text(f"{clause.id} ({clause.role}, {clause.level}) {clause.statement}"),
+            )
     rows.add_row("what", Text(shown(result.message)))
     for difference in result.differences[:_MOST_DIFFERENCES]:
         note = f"  ({difference.note})" if difference.note else ""

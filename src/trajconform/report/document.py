@@ -16,9 +16,7 @@ REPORT_VERSION = 1
 def report_document(run: RunResult, catalogue: Catalogue) -> dict[str, Any]:
     """A run as one JSON document. Evidence (request, reply, expected) goes with failures and errors only."""
     clauses = catalogue.clauses
-    scope = catalogue.select(formats=run.selection.get("formats") or run.driver.formats)
-    whole = not any(run.selection.get(k) for k in ("globs", "clauses", "roles", "topics"))
-    judged = clause_results(run.results, [c.id for c in scope] if whole else ())
+    judged = clause_results(run.results, clauses_in_scope(run, catalogue))
     driver = run.driver
     return {
         "report": REPORT_VERSION,
@@ -64,6 +62,31 @@ def report_document(run: RunResult, catalogue: Catalogue) -> dict[str, Any]:
     }
 
 
+def clauses_in_scope(run: RunResult, catalogue: Catalogue) -> list[str]:
+    """Clauses that the run could have judged, so that those without a case show as untested.
+
+    Those of the formats and roles that the driver claims, within what was selected; none where cases or clauses were
+    picked by name.
+    """
+    chosen = run.selection
+    if chosen.get("globs") or chosen.get("clauses"):
+        return []
+    formats, features = run.driver.formats, run.driver.features
+    asked = {"crash": "writer"}
+    wanted = {asked.get(role, role) for role in chosen.get("roles") or ()}
+    found = catalogue.select(formats=chosen.get("formats") or formats, topics=chosen.get("topics") or ())
+    return [
+        clause.id
+        for clause in found
+        if (not wanted or clause.role in wanted)
+        and (
+            (clause.role == "reader" and "read" in formats.get(clause.format, ()))
+            or (clause.role == "writer" and "write" in formats.get(clause.format, ()))
+            or (clause.role == "store" and f"check:{clause.format}" in features)
+        )
+    ]
+
+
 def specification_digest(catalogue: Catalogue) -> str:
     """One digest over all clauses, so that a report names the specification it was judged by."""
     joined = "\n".join(f"{clause.id} {clause.digest}" for clause in catalogue.clauses.values())
@@ -83,6 +106,7 @@ def _case(result: CaseResult) -> dict[str, Any]:
         "topic": result.topic,
         "role": result.role,
         "clauses": list(result.clauses),
+        "judges": list(result.blamed),
         "verdict": result.verdict.value,
         "message": result.message,
         "seconds": round(result.seconds, 4),
