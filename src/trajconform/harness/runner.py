@@ -273,6 +273,23 @@ class _Pool:
         )
 
 
+def greet(source: DriverSpec | InProcess) -> dict[str, Any]:
+    """What a driver says in `hello`. `TrajconformError` where it cannot be started, says nothing usable, or claims more
+    than its ``driver.toml``."""
+    if isinstance(source, DriverSpec):
+        _check_startable(source)
+    driver = _make_driver(source, None)
+    try:
+        hello = driver.hello()
+    except DriverFault as fault:
+        raise TrajconformError(_no_start(source.name, f"{fault}{_end_of(driver.log())}")) from fault
+    finally:
+        driver.close()
+    if isinstance(source, DriverSpec):
+        _check_claims(source, hello)
+    return hello
+
+
 def judged_clauses(case: Case, catalogue: Catalogue, verdict: Verdict) -> tuple[str, ...]:
     """The clauses of a case that its verdict counts for.
 

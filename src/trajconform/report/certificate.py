@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from trajconform.harness.runner import judged_clauses
 from trajconform.harness.verdicts import CaseResult, ClauseStatus, RunResult, Verdict, clause_results
 from trajconform.model.errors import TrajconformError
 from trajconform.report import signature
+from trajconform.report.console import shown
 from trajconform.spec.catalogue import Catalogue
 from trajconform.spec.lock import LOCK, compare_lock
 from trajconform.vectors.build import MANIFEST
@@ -81,6 +83,11 @@ def claims_of(
     if not found:
         raise TrajconformError("the driver claims nothing that could be certified")
     return found
+
+
+def case_roles(claim: Claim) -> tuple[str, ...]:
+    """The roles of the cases that a claim is judged by."""
+    return _CASE_ROLES[claim.role]
 
 
 def cases_of(root: Path, claims: Sequence[Claim], catalogue: Catalogue) -> list[Case]:
@@ -223,6 +230,45 @@ def artefact_faults(said: Mapping[str, Any], at_hand: Mapping[str, str]) -> list
         f"{name}: not the file that was certified" for name in named if at_hand.get(name, named[name]) != named[name]
     ]
     return out
+
+
+def summary(said: Mapping[str, Any]) -> Iterator[str]:
+    """What a statement says, line by line, fit for a terminal."""
+    predicate = said["predicate"]
+    run = predicate["trajconform_run"]
+    driver, untested, cases = run["driver"], run["untestedClauses"], run["cases"]
+    kit = next((entry["uri"] for entry in predicate["configuration"] if "uri" in entry), "an unnamed kit")
+    profiles = sorted({name for claim in run["claims"] for name in claim["profiles"]}, reverse=True)
+    yield from _line(
+        "subject", f"{driver['name']} {driver['version']} ({driver['language']}), {_n(said['subject'], 'file')}"
+    )
+    yield from _line("claims", "; ".join(f"{claim['format']} {claim['role']}" for claim in run["claims"]))
+    yield from _line("", f"profiles: {', '.join(profiles)}; features: {', '.join(driver['features']) or 'none'}")
+    yield from _line("judged by", f"{kit.removeprefix('pkg:pypi/').replace('@', ' ')}, {run['started']}")
+    yield from _line("result", predicate["result"])
+    yield from _line("passed", f"{_n(predicate['passedTests'], 'clause')}: every case ran and holds")
+    if predicate["warnedTests"]:
+        yield from _line(
+            "in part", f"{_n(predicate['warnedTests'], 'clause')}: what ran holds, some cases were skipped"
+        )
+        yield from _line("", ", ".join(predicate["warnedTests"]))
+    if predicate["failedTests"]:
+        yield from _line("FAILED", f"{_n(predicate['failedTests'], 'clause')}: a case shows it broken")
+        yield from _line("", ", ".join(predicate["failedTests"]))
+    for why, words in (
+        ("skipped", "every case was skipped"),
+        ("informative", "implementations may differ here"),
+        ("without case", "the kit has no case that could fail"),
+    ):
+        if untested[why]:
+            yield from _line("not tested", f"{_n(untested[why], 'clause')}: {words}")
+            yield from _line("", ", ".join(untested[why]))
+    words = ", ".join(
+        f"{cases[name]:,} {name}" for name in ("passed", "failed", "skipped", "informative") if cases[name]
+    )
+    yield from _line("cases", f"{cases['planned']:,}: {words}")
+    for why, names in run["skippedCases"].items():
+        yield from _line("", f"{len(names):,} skipped: {why}")
 
 
 # -- making --------------------------------------------------------------------------------------------------------
@@ -448,10 +494,24 @@ def _result_of(case: Case, verdict: Verdict, catalogue: Catalogue) -> CaseResult
         role=case.role,
         clauses=case.clauses,
         verdict=verdict,
-        judges=judged_clauses(case, catalogue),
+        judges=judged_clauses(case, catalogue, verdict),
     )
 
 
 def _first_difference(said: Sequence[str], made: Sequence[str]) -> str:
     more, less = sorted(set(said) - set(made)), sorted(set(made) - set(said))
     return f"{more[0]} does not belong there" if more else f"{less[0]} is missing" if less else "the order differs"
+
+
+# -- showing -------------------------------------------------------------------------------------------------------
+
+
+def _line(head: str, text: str) -> Iterator[str]:
+    """A line with its head, broken where it is too long."""
+    parts = textwrap.wrap(shown(text).replace("\n", " "), 98, break_on_hyphens=False) or [""]
+    for number, part in enumerate(parts):
+        yield f"{'' if number else head:<12}{part}"
+
+
+def _n(things: Sequence[Any], word: str) -> str:
+    return f"{len(things):,} {word}{'' if len(things) == 1 else 's'}"

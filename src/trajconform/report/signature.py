@@ -23,7 +23,7 @@ _INSTALL = "signatures need a library that is not there: pip install 'trajconfor
 def require_library() -> None:
     """`TrajconformError` with the command that installs it, where the library is not there."""
     try:
-        import cryptography.hazmat.primitives.asymmetric.ed25519
+        import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401
         import securesystemslib.dsse  # noqa: F401
     except ImportError:
         raise TrajconformError(_INSTALL) from None
@@ -33,7 +33,7 @@ def sign(payload: bytes, key: Path) -> dict[str, Any]:
     """The envelope around a statement, signed with a private key. `TrajconformError` where the key is of no use."""
     require_library()
     from securesystemslib.dsse import Envelope
-    from securesystemslib.signer import CryptoSigner
+    from securesystemslib.signer import CryptoSigner  # type: ignore[attr-defined]
 
     envelope = Envelope(payload, PAYLOAD_TYPE, {})
     private = _private_key(key)
@@ -71,7 +71,7 @@ def verified_by(envelope: Any, key: Path) -> str:
     require_library()
     from securesystemslib.dsse import Envelope
     from securesystemslib.exceptions import VerificationError
-    from securesystemslib.signer import SSlibKey
+    from securesystemslib.signer import SSlibKey  # type: ignore[attr-defined]
 
     opened(envelope)
     loaded = _public_key(key)
