@@ -41,33 +41,30 @@ def command(cert: Path, key: Path | None, driver: str | None, quiet: bool) -> in
     from trajconform.spec.catalogue import load_catalogue
 
     read = certificate.read_certificate(cert)
-    by = "none"
+    by = ""
     if key is not None:
         if read.envelope is None:
             raise TrajconformError(
                 f"{cert} is not signed, so {key} says nothing about it: anybody could have written it"
             )
-        by = signature.verified_by(read.envelope, key)
+        by = f"good, by the key {signature.verified_by(read.envelope, key)}"
     said, catalogue, root = read.statement, load_catalogue(), kit.root()
     certificate.check_lock(catalogue, root)
     problems = certificate.faults(said, root, catalogue)
     if driver is not None:
         problems += certificate.artefact_faults(said, artefacts(resolve_driver(driver)))
-    if not quiet:
-        for line in certificate.summary(said):
-            click.echo(line)
-        kept = "not compared with what is at hand: --driver DRIVER does"
-        if driver is not None:
-            same = f"those of {driver} at hand" if not problems else f"compared with those of {driver} at hand"
-            kept = same
-        click.echo(f"{'files':<12}{kept}")
-        if key is not None:
-            click.echo(f"{'signature':<12}good, by the key {by}")
     if problems:
         shown = "\n  ".join(problems[:10])
         more = f"\n  ... and {len(problems) - 10} more" if len(problems) > 10 else ""
         raise TrajconformError(f"{cert} does not hold:\n  {shown}{more}")
     if key is None:
-        what = "NOT SIGNED" if read.envelope is None else "SIGNATURE NOT CHECKED (no --key)"
-        click.echo(f"{what}: anybody could have written this certificate. Its figures fit together, no more.", err=True)
+        what = "NONE" if read.envelope is None else "NOT CHECKED (--key PUB.pem does)"
+        by = f"{what}: anybody could have written this certificate; its figures fit together, no more"
+        if quiet:
+            click.echo(f"signature {by}", err=True)
+    if not quiet:
+        click.echo(f"{'signature':<12}{by}")
+        for line in certificate.summary(said):
+            click.echo(line)
+        click.echo(f"{'files':<12}{f'those of {driver} at hand' if driver else 'not compared: --driver DRIVER does'}")
     return 1 if said["predicate"]["result"] == "FAILED" else 0

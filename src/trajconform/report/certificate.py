@@ -28,7 +28,7 @@ from trajconform.harness.verdicts import CaseResult, ClauseStatus, RunResult, Ve
 from trajconform.model.errors import TrajconformError
 from trajconform.report import signature
 from trajconform.report.console import shown
-from trajconform.spec.catalogue import Catalogue
+from trajconform.spec.catalogue import FORMATS, Catalogue
 from trajconform.spec.lock import LOCK, compare_lock
 from trajconform.vectors.build import MANIFEST
 from trajconform.vectors.cases import Case, load_cases
@@ -63,18 +63,10 @@ def claims_of(
     said: Mapping[str, Sequence[str]], features: Iterable[str], formats: Sequence[str] = (), roles: Sequence[str] = ()
 ) -> list[Claim]:
     """What a driver claims, within what is asked for. `TrajconformError` where that is nothing."""
-    features = frozenset(features)
     found = [
-        Claim(name, role)
-        for name in ("mrec", "otj")
-        for role in ROLES
-        if (not formats or name in formats)
-        and (not roles or role in roles)
-        and (
-            (role == "reader" and "read" in said.get(name, ()))
-            or (role == "writer" and "write" in said.get(name, ()))
-            or (role == "store" and f"check:{name}" in features)
-        )
+        claim
+        for claim in _claimed(said, features)
+        if (not formats or claim.format in formats) and (not roles or claim.role in roles)
     ]
     for kind, asked, got in (("format", formats, {c.format for c in found}), ("role", roles, {c.role for c in found})):
         for name in asked:
@@ -83,6 +75,18 @@ def claims_of(
     if not found:
         raise TrajconformError("the driver claims nothing that could be certified")
     return found
+
+
+def _claimed(said: Mapping[str, Sequence[str]], features: Iterable[str]) -> list[Claim]:
+    features = frozenset(features)
+    return [
+        Claim(name, role)
+        for name in FORMATS
+        for role in ROLES
+        if (role == "reader" and "read" in said.get(name, ()))
+        or (role == "writer" and "write" in said.get(name, ()))
+        or (role == "store" and f"check:{name}" in features)
+    ]
 
 
 def case_roles(claim: Claim) -> tuple[str, ...]:
@@ -244,6 +248,11 @@ def summary(said: Mapping[str, Any]) -> Iterator[str]:
     )
     yield from _line("claims", "; ".join(f"{claim['format']} {claim['role']}" for claim in run["claims"]))
     yield from _line("", f"profiles: {', '.join(profiles)}; features: {', '.join(driver['features']) or 'none'}")
+    named = {(claim["format"], claim["role"]) for claim in run["claims"]}
+    beside = [c for c in _claimed(driver["formats"], driver["features"]) if (c.format, c.role) not in named]
+    if beside:
+        words = ", ".join(f"{claim.format} {claim.role}" for claim in beside)
+        yield from _line("not in it", f"{words}: the driver claims this too")
     yield from _line("judged by", f"{kit.removeprefix('pkg:pypi/').replace('@', ' ')}, {run['started']}")
     yield from _line("result", predicate["result"])
     yield from _line("passed", f"{_n(predicate['passedTests'], 'clause')}: every case ran and holds")
@@ -384,9 +393,13 @@ def _other_kit(named: Sequence[Mapping[str, Any]], here: Sequence[Mapping[str, A
         return
     for entry, own in zip(named, here, strict=True):
         if entry.get("uri") != own.get("uri"):
-            yield f"it names {entry.get('uri', 'no version')}, the kit at hand is {own.get('uri', 'none')}"
+            yield f"it was judged by {entry.get('uri', 'no named version')}, and the kit at hand is {own.get('uri')}"
         elif entry["digest"] != own["digest"]:
-            yield f"{entry['name']}: not that of the kit at hand (trajconform {__version__})"
+            what = "the code of trajconform" if entry["name"] == "trajconform" else entry["name"]
+            yield (
+                f"it was judged by another kit: {what} at hand differs, though both are version {__version__}; "
+                "verify with the release or the commit that certified"
+            )
 
 
 def _unsorted(said: Mapping[str, Any]) -> Iterator[str]:
@@ -412,10 +425,7 @@ def _contradictions(said: Mapping[str, Any], root: Path, catalogue: Catalogue) -
     run = predicate["trajconform_run"]
     driver, claims = run["driver"], [Claim(entry["format"], entry["role"]) for entry in run["claims"]]
     features = frozenset(driver["features"])
-    try:
-        claimed = claims_of(driver["formats"], features)
-    except TrajconformError:
-        claimed = []
+    claimed = _claimed(driver["formats"], features)
     if claims != [claim for claim in claimed if claim in claims]:
         yield "the claims are not among what the driver claims, or not in order"
         return
