@@ -10,6 +10,8 @@ Let ``l`` be the low byte before a step; then ``h ^ b = h + ((l ^ b) - l)`` and 
 ``h_n = h_0 * P**n + sum(d_i * P**(n - i))`` with ``d_i = (l_i ^ b_i) - l_i``, a dot product. The low bytes follow one
 bit plane after the other, because bit k of the next low byte is bit k of ``l ^ b`` flipped by something that the bits
 below k decide: a running exclusive or, taken 64 places at a time.
+
+From a few mebibytes on, `trajconform.otj.kernel` does both in machine code where it can.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from trajconform.otj import kernel
 
 OFFSET_BASIS = 0xCBF29CE484222325
 PRIME = 0x100000001B3
@@ -31,39 +35,65 @@ _SIDE_BY_SIDE_FROM = 16
 _LONG_FROM = 1 << 14
 _LONG_SIDE_BY_SIDE_FROM = 128
 """The same where the chains are long enough for their vectors."""
+_COMPILE_FROM = 4 << 20
+"""Bytes that a process hashes before `kernel` is loaded: numpy takes about as long for them as compiling does."""
+_asked = 0
 
 U8 = NDArray[np.uint8]
 U64 = NDArray[np.uint64]
 Octets = bytes | bytearray | memoryview | U8
 
 
-def fnv1a64(data: Octets) -> int:
-    """FNV-1a of bytes."""
+def fnv1a64(data: Octets, state: int = OFFSET_BASIS) -> int:
+    """FNV-1a of bytes, from the beginning or from the ``state`` after what came before them."""
     size = len(data)
     if size < _PLAIN_BELOW:
-        return fnv1a64_plain(data)
+        return fnv1a64_plain(data, state)
     octets = np.frombuffer(data, dtype=np.uint8)
-    state = OFFSET_BASIS
+    compiled = _compiled(size)
+    if compiled is not None:
+        return compiled.chain(octets.ctypes.data, size, state)
     for start in range(0, size, _BLOCK):
         state = _advance(state, octets[start : start + _BLOCK])
     return state
 
 
-def fnv1a64_rows(rows: U8) -> U64:
-    """FNV-1a of each row of ``rows`` u8[k, length], as u64[k]."""
+def fnv1a64_rows(rows: U8, states: U64 | None = None) -> U64:
+    """FNV-1a of each row of ``rows`` u8[k, length], as u64[k], from the beginning or from ``states`` u64[k].
+
+    The rows themselves are contiguous; from one to the next any number of bytes may be skipped.
+    """
     if rows.ndim != 2 or rows.dtype != np.uint8:
         raise ValueError(f"rows of bytes are u8[k, length], not {rows.dtype}{list(rows.shape)}")
-    enough = _SIDE_BY_SIDE_FROM if rows.shape[1] < _LONG_FROM else _LONG_SIDE_BY_SIDE_FROM
-    if len(rows) < enough:
-        return np.array([fnv1a64(np.ascontiguousarray(row)) for row in rows], dtype=np.uint64)
-    state = np.full(len(rows), OFFSET_BASIS, dtype=np.uint64)
+    count, length = rows.shape
+    state = np.full(count, OFFSET_BASIS, dtype=np.uint64) if states is None else states.astype(np.uint64)
+    if count == 0 or length == 0:
+        return state
+    compiled = _compiled(rows.size)
+    if compiled is not None and rows.strides[1] == 1 and rows.strides[0] >= length:
+        groups = count // kernel.CHAINS
+        compiled.rows(rows.ctypes.data, rows.strides[0], groups, length, state.ctypes.data)
+        for k in range(groups * kernel.CHAINS, count):
+            state[k] = compiled.chain(rows.ctypes.data + k * rows.strides[0], length, int(state[k]))
+        return state
+    enough = _SIDE_BY_SIDE_FROM if length < _LONG_FROM else _LONG_SIDE_BY_SIDE_FROM
+    if count < enough:
+        chains = zip(rows, state.tolist(), strict=True)
+        return np.array([fnv1a64(np.ascontiguousarray(row), one) for row, one in chains], dtype=np.uint64)
     prime = np.uint64(PRIME)
-    width = max(1, _BLOCK // len(rows))
-    for start in range(0, rows.shape[1], width):
+    width = max(1, _BLOCK // count)
+    for start in range(0, length, width):
         for column in rows[:, start : start + width].T.astype(np.uint64):
             state ^= column
             state *= prime
     return state
+
+
+def _compiled(size: int) -> kernel.Kernel | None:
+    """The compiled functions, once so much has been asked for that compiling them pays."""
+    global _asked
+    _asked += size
+    return kernel.load() if _asked >= _COMPILE_FROM else None
 
 
 def fnv1a64_plain(data: Octets, state: int = OFFSET_BASIS) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, BinaryIO
@@ -10,32 +11,54 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from trajconform.model.arrays import Array
-from trajconform.otj.checksum import fnv1a64, fnv1a64_rows
+from trajconform.otj.checksum import OFFSET_BASIS, U64, fnv1a64, fnv1a64_rows
 from trajconform.otj.format import FIXED, MAGIC, SINGLE, VELOCITIES, VERSION, Layout
+from trajconform.otj.kernel import CHAINS
 
 _BATCH = 1 << 20
-"""Bytes of frames that are looked at together, unless one frame is longer."""
+"""Bytes of frames that are looked at together, unless so few would not keep the checksum's chains busy."""
+_SPAN = 1 << 16
+"""From this length on frames are not read whole to be checked, but a span of several at a time."""
 
 
 class FileView:
-    """The parts of one open file. Its length is taken once: what is appended meanwhile is not seen."""
+    """The parts of one open file. Its length is taken once: what is appended meanwhile is not seen.
+
+    ``stream`` is raw or buffered, seekable, and read by several threads at a time.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
+        self._lock = threading.Lock()
+        try:
+            self._descriptor = stream.fileno()
+        except (OSError, AttributeError):
+            self._descriptor = -1
         self.length = stream.seek(0, os.SEEK_END)
         self.fixed = self.read(0, min(self.length, FIXED))
         """Magic, version, flags and particle count, or what the file has of them."""
 
     def read(self, offset: int, size: int) -> bytes:
         """Exactly ``size`` bytes. OSError when the file has become shorter since it was opened."""
-        self._stream.seek(offset)
-        data = self._stream.read(size)
-        while len(data) < size:  # a raw stream may give less than it was asked for
-            more = self._stream.read(size - len(data))
+        buffer = bytearray(size)
+        self.read_into(offset, memoryview(buffer))
+        return bytes(buffer)
+
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        """Fill ``buffer`` with the bytes from ``offset`` on. OSError when the file has become shorter."""
+        size, done = len(buffer), 0
+        while done < size:  # a raw stream may give less than it was asked for
+            if self._descriptor >= 0:
+                more = os.preadv(self._descriptor, [buffer[done:]], offset + done)
+            else:
+                with self._lock:
+                    self._stream.seek(offset + done)
+                    piece = self._stream.read(size - done)
+                more = len(piece)
+                buffer[done : done + more] = piece
             if not more:
                 raise OSError(f"the file became shorter while it was read: {size} bytes at {offset} are not all there")
-            data += more
-        return data
+            done += more
 
     @cached_property
     def foreign(self) -> bool:
@@ -70,62 +93,122 @@ class FileView:
         """The header, where the file holds all of it."""
         if self.layout is None or self.layout.header > self.length:
             return None
-        return HeaderBytes(self.layout, self.read(0, self.layout.header))
+        return HeaderBytes(self, self.layout)
 
     @cached_property
     def frames(self) -> int:
         """Number of complete frames, by arithmetic."""
         return self.header.layout.count(self.length) if self.header else 0
 
-    def batch(self, first: int, stop: int) -> FrameBatch:
-        """Some complete frames from ``first`` on, before ``stop``: about a mebibyte of them, and at least one."""
+    def batch_size(self) -> int:
+        """How many frames make a batch, by their length: about a mebibyte, and enough to keep the chains busy."""
+        assert self.header is not None
+        length = self.header.layout.frame
+        return CHAINS if length > _SPAN else max(CHAINS, _BATCH // length // CHAINS * CHAINS)
+
+    def batch(self, first: int, stop: int, buffer: bytearray | None = None) -> FrameBatch:
+        """Some complete frames from ``first`` on, before ``stop``: `batch_size` of them, or what there is.
+
+        ``buffer`` takes the bytes, and grows where need be, instead of memory of the batch's own; the batch is good
+        until it is used again.
+        """
         if self.header is None or not 0 <= first < stop <= self.frames:
             raise IndexError(f"frames {first} to {stop} of {self.frames}")
         layout = self.header.layout
-        count = min(stop - first, max(1, _BATCH // layout.frame))
-        data = self.read(layout.offset(first), count * layout.frame)
-        rows = np.frombuffer(data, dtype=np.uint8).reshape(count, layout.frame)
-        return FrameBatch(self.header, first, rows)
+        count = min(stop - first, self.batch_size())
+        if layout.frame > _SPAN:
+            return self._long_frames(first, count)
+        size = count * layout.frame
+        if buffer is None:
+            buffer = bytearray(size)
+        elif len(buffer) < size:
+            buffer += bytes(size - len(buffer))
+        self.read_into(layout.offset(first), memoryview(buffer)[:size])
+        rows = np.frombuffer(buffer, dtype=np.uint8, count=size).reshape(count, layout.frame)
+        rows.flags.writeable = False
+        return FrameBatch(self, self.header, first, rows[:, : 8 + layout.scalar], rows[:, -8:], rows)
+
+    def _long_frames(self, first: int, count: int) -> FrameBatch:
+        """Frames of which only both ends are kept; the rest is read when it is needed."""
+        assert self.header is not None
+        layout = self.header.layout
+        heads = np.empty((count, 8 + layout.scalar), dtype=np.uint8)
+        tails = np.empty((count, 8), dtype=np.uint8)
+        for row in range(count):
+            offset = layout.offset(first + row)
+            self.read_into(offset, memoryview(heads[row]))
+            self.read_into(offset + layout.frame - 8, memoryview(tails[row]))
+        return FrameBatch(self, self.header, first, heads, tails, None)
+
+    def checksum(self, offset: int, size: int) -> int:
+        """FNV-1a of a part of the file, however long, in bounded memory."""
+        buffer, state = memoryview(bytearray(min(size, _BATCH))), OFFSET_BASIS
+        for start in range(0, size, _BATCH):
+            piece = buffer[: min(_BATCH, size - start)]
+            self.read_into(offset + start, piece)
+            state = fnv1a64(piece, state)
+        return state
+
+    def checksums(self, first: int, count: int) -> U64:
+        """FNV-1a of what the checksums of long frames cover, a span of all of them at a time."""
+        assert self.header is not None
+        layout = self.header.layout
+        spans = np.empty((count, _SPAN), dtype=np.uint8)
+        states = np.full(count, OFFSET_BASIS, dtype=np.uint64)
+        for start in range(0, layout.frame - 8, _SPAN):
+            size = min(_SPAN, layout.frame - 8 - start)
+            for row in range(count):
+                self.read_into(layout.offset(first + row) + start, memoryview(spans[row])[:size])
+            states = fnv1a64_rows(spans[:, :size], states)
+        return states
 
 
 @dataclass(frozen=True)
 class HeaderBytes:
-    """A header that is there in full."""
+    """A header that the file holds in full. Its parts are read when asked for."""
 
+    view: FileView
     layout: Layout
-    data: bytes
 
-    @property
+    @cached_property
     def timestep(self) -> Array:
         """The timestep, shape []."""
-        return np.frombuffer(self.data, self.layout.dtype, 1, FIXED).reshape(())
+        return np.frombuffer(self.view.read(FIXED, self.layout.scalar), self.layout.dtype).reshape(())
 
-    @property
+    @cached_property
     def masses(self) -> Array:
         """The masses, shape [N]."""
-        return np.frombuffer(self.data, self.layout.dtype, self.layout.particles, FIXED + self.layout.scalar)
+        data = self.view.read(FIXED + self.layout.scalar, self.layout.particles * self.layout.scalar)
+        return np.frombuffer(data, self.layout.dtype)
 
-    @property
+    @cached_property
     def stored_checksum(self) -> int:
         """The checksum as the header has it."""
-        return int.from_bytes(self.data[-8:], "little")
+        return int.from_bytes(self.view.read(self.layout.header - 8, 8), "little")
 
     @cached_property
     def computed_checksum(self) -> int:
         """The checksum of the bytes that it covers."""
-        return fnv1a64(memoryview(self.data)[:-8])
+        return self.view.checksum(0, self.layout.header - 8)
 
 
 @dataclass(frozen=True)
 class FrameBatch:
-    """Complete frames that follow each other: ``rows`` u8[k, F], the first of them number ``first``."""
+    """Complete frames that follow each other, the first of them number ``first``.
 
+    ``heads`` u8[k, 8 + R] are their steps and times, ``tails`` u8[k, 8] their checksums, ``rows`` u8[k, F] all their
+    bytes; None where frames are too long to be held.
+    """
+
+    view: FileView
     header: HeaderBytes
     first: int
-    rows: Any
+    heads: Any
+    tails: Any
+    rows: Any | None
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.heads)
 
     def offset(self, row: int) -> int:
         """Where a frame of the batch starts in the file."""
@@ -134,11 +217,13 @@ class FrameBatch:
     @cached_property
     def stored_checksums(self) -> Array:
         """The checksums as the frames have them, u64[k]."""
-        return self._column(self.header.layout.frame - 8, np.dtype("<u8"))
+        return _column(self.tails, np.dtype("<u8"))
 
     @cached_property
     def computed_checksums(self) -> Array:
         """The checksums of the bytes that they cover, u64[k]."""
+        if self.rows is None:
+            return self.view.checksums(self.first, len(self))
         return fnv1a64_rows(self.rows[:, :-8])
 
     @cached_property
@@ -149,19 +234,22 @@ class FrameBatch:
     @cached_property
     def steps(self) -> Array:
         """Step numbers, u64[k]."""
-        return self._column(0, np.dtype("<u8"))
+        return _column(self.heads[:, :8], np.dtype("<u8"))
 
     @cached_property
     def times(self) -> Array:
         """Times, f64[k] or f32[k]."""
-        return self._column(8, self.header.layout.dtype)
+        return _column(self.heads[:, 8:], self.header.layout.dtype)
 
     def components(self, row: int) -> dict[str, Array]:
         """Components of a frame by name, each [N]."""
         layout = self.header.layout
-        return {
-            name: self.rows[row, layout.component(i)].view(layout.dtype) for i, name in enumerate(layout.components)
-        }
+        rows = self.rows
+        if rows is None:  # one frame at a time is held, however many the batch has
+            rows, row = np.frombuffer(self.view.read(self.offset(row), layout.frame), dtype=np.uint8)[None], 0
+        data = rows[row]
+        return {name: data[layout.component(i)].view(layout.dtype) for i, name in enumerate(layout.components)}
 
-    def _column(self, offset: int, dtype: np.dtype[Any]) -> Array:
-        return np.ascontiguousarray(self.rows[:, offset : offset + dtype.itemsize]).view(dtype).reshape(-1)
+
+def _column(octets: Any, dtype: np.dtype[Any]) -> Array:
+    return np.ascontiguousarray(octets).view(dtype).reshape(-1)
