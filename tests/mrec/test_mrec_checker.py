@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from trajconform.model.errors import Refused, Violation
+from trajconform.model.work import Work
 from trajconform.mrec.book import REFUSED_ANYWAY, load_rules
 from trajconform.mrec.checker import check_mrec
 from trajconform.mrec.reader import open_mrec
@@ -75,7 +76,7 @@ def test_every_clause_on_stores_and_every_refusal_of_readers_has_a_rule() -> Non
 @pytest.mark.parametrize("name", NAMES)
 def test_a_golden_breaks_nothing(name: str) -> None:
     assert check_mrec(STORES / f"{name}.mrec") == []
-    assert check_mrec(STORES / f"{name}.mrec", quick=True) == []
+    assert check_mrec(STORES / f"{name}.mrec", Work(quick=True)) == []
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -191,10 +192,10 @@ def test_a_block_that_cannot_be_looked_at_hides_no_other(tmp_path: Path) -> None
 def test_quick_looks_at_no_rows(tmp_path: Path) -> None:
     path = write(tmp_path, apply_mrec_defects(emit_store(HEALTHY), HEALTHY, [d for d, *_ in TEN]))
     by_rows = {"MREC-STEP-01", "MREC-SYSTEM-02", "MREC-REF-05", "MREC-PREC-04", "MREC-META-12"}
-    assert {v.clause for v in check_mrec(path, quick=True)} == {c for _, c, _, _ in TEN} - by_rows
+    assert {v.clause for v in check_mrec(path, Work(quick=True))} == {c for _, c, _, _ in TEN} - by_rows
     for chunk in path.glob("trajectory/atoms/x/c/*"):
         chunk.unlink()
-    assert {v.clause for v in check_mrec(path, quick=True)} == {c for _, c, _, _ in TEN} - by_rows
+    assert {v.clause for v in check_mrec(path, Work(quick=True))} == {c for _, c, _, _ in TEN} - by_rows
 
 
 @pytest.mark.parametrize(

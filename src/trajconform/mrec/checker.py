@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from trajconform.model.errors import Refused, Violation
+from trajconform.model.work import Progress, Work
 from trajconform.mrec.book import run_stage
 from trajconform.mrec.store import Store
 from trajconform.mrec.view import View
 
 
-def check_mrec(path: Path | str, quick: bool = False) -> list[Violation]:
-    """All violations in a record, in the order of the specification's topics.
+def check_mrec(path: Path | str, work: Work | None = None, progress: Progress | None = None) -> list[Violation]:
+    """All violations in a record, in the order of the specification's topics. OSError where there is nothing to look
+    at."""
+    return list(findings(path, work, progress))
 
-    ``quick`` looks at metadata and index arrays alone. OSError where there is nothing to look at.
+
+def findings(path: Path | str, work: Work | None = None, progress: Progress | None = None) -> Iterator[Violation]:
+    """`check_mrec`, one violation after the other as they are found.
+
+    A ``quick`` check looks at metadata and index arrays alone.
     """
+    work = work or Work()
     try:
         store = Store(path)
     except Refused as refusal:
-        return [refusal.violation]
+        yield refusal.violation
+        return
     try:
         view = View(store)
-        found: dict[tuple[str, str, str], Violation] = {}
-        for stage in ("structure", "index") if quick else ("structure", "index", "data"):
+        found: set[tuple[str, str, str]] = set()
+        for stage in ("structure", "index") if work.quick else ("structure", "index", "data"):
             for violation in run_stage(view, stage):
-                found.setdefault((violation.clause, violation.path, violation.message), violation)
-        return list(found.values())
+                key = (violation.clause, violation.path, violation.message)
+                if key not in found:
+                    found.add(key)
+                    yield violation
     finally:
         store.close()

@@ -18,12 +18,19 @@ def check_otj(path: Location, work: Work | None = None, progress: Progress | Non
     """All violations of a file, in file order: by the clauses on stores. Empty for a conforming file, which a file
     that stops inside its last frame is too. Frames after a damaged one are still looked at. OSError where it cannot be
     read."""
+    return list(findings(path, work, progress))
+
+
+def findings(path: Location, work: Work | None = None, progress: Progress | None = None) -> Iterator[Violation]:
+    """`check_otj`, one violation after the other as they are found, the file read meanwhile."""
     with Path(path).open("rb", buffering=0) as stream:
-        return list(findings(stream, work, progress))
+        yield from stream_findings(stream, work, progress)
 
 
-def findings(stream: BinaryIO, work: Work | None = None, progress: Progress | None = None) -> Iterator[Violation]:
-    """`check_otj` on an open file, one violation after the other as they are found, the file read meanwhile."""
+def stream_findings(
+    stream: BinaryIO, work: Work | None = None, progress: Progress | None = None
+) -> Iterator[Violation]:
+    """`findings` of an open, seekable stream, which stays open."""
     work = work or Work()
     view = FileView(stream)
     for stage in ("structure", "index"):

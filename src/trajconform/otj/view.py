@@ -15,8 +15,8 @@ from trajconform.otj.checksum import OFFSET_BASIS, U64, fnv1a64, fnv1a64_rows
 from trajconform.otj.format import FIXED, MAGIC, SINGLE, VELOCITIES, VERSION, Layout
 from trajconform.otj.kernel import CHAINS
 
-_BATCH = 1 << 20
-"""Bytes of frames that are looked at together, unless so few would not keep the checksum's chains busy."""
+_BATCH = 1 << 22
+"""Bytes of frames that are looked at together, unless so few would not keep the chains of the checksum busy."""
 _SPAN = 1 << 16
 """From this length on frames are not read whole to be checked, but a span of several at a time."""
 
@@ -101,7 +101,7 @@ class FileView:
         return self.header.layout.count(self.length) if self.header else 0
 
     def batch_size(self) -> int:
-        """How many frames make a batch, by their length: about a mebibyte, and enough to keep the chains busy."""
+        """How many frames make a batch, by their length: a few mebibytes, and enough to keep the chains busy."""
         assert self.header is not None
         length = self.header.layout.frame
         return CHAINS if length > _SPAN else max(CHAINS, _BATCH // length // CHAINS * CHAINS)

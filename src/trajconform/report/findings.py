@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ import click
 
 from trajconform import __version__
 from trajconform.model.errors import Violation
+from trajconform.model.work import Progress, Work
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class FileFindings:
     format: str
     violations: tuple[Violation, ...] = ()
     problem: str = ""
+    interrupted: bool = False
 
     @property
     def broken(self) -> bool:
@@ -32,31 +36,37 @@ class FileFindings:
         return {
             "file": self.file,
             "format": self.format,
-            "conforms": not self.problem and not self.broken,
+            "conforms": not self.problem and not self.broken and not self.interrupted,
             "problem": self.problem or None,
+            **({"interrupted": True} if self.interrupted else {}),
             "violations": [asdict(v) for v in self.violations],
         }
 
 
-def check_file(file: Path, format_name: str | None, *, quick: bool = False) -> FileFindings:
-    """Run the checker of a file's format. A file that cannot be read at all is a problem, not a violation."""
+def check_file(
+    file: Path, format_name: str | None, work: Work | None = None, progress: Progress | None = None
+) -> FileFindings:
+    """Run the checker of a file's format. A file that cannot be read at all is a problem, not a violation.
+
+    Ctrl-C ends the check of this file with what was found so far.
+    """
     from trajconform.commands.inspect import guess_format
 
     if not file.exists():
         return FileFindings(str(file), format_name or "", problem="no such file or folder")
     if not file.is_file() and not file.is_dir():
         return FileFindings(str(file), format_name or "", problem="neither a file nor a folder")
+    found: list[Violation] = []
     try:
         kind = format_name or guess_format(file)
-        if kind == "otj":
-            from trajconform.otj.checker import check_otj
-
-            violations: Iterable[Violation] = check_otj(file)
-        else:
-            from trajconform.mrec.checker import check_mrec
-
-            violations = check_mrec(file, quick=quick)
-        return FileFindings(str(file), kind, tuple(violations))
+        module = importlib.import_module(f"trajconform.{kind}.checker")
+        with contextlib.closing(module.findings(file, work or Work(), progress)) as violations:
+            try:
+                for violation in violations:
+                    found.append(violation)
+            except KeyboardInterrupt:
+                return FileFindings(str(file), kind, tuple(found), interrupted=True)
+        return FileFindings(str(file), kind, tuple(found))
     except OSError as error:
         return FileFindings(str(file), format_name or "", problem=f"cannot be read: {error.strerror or error}")
     except click.UsageError as error:
