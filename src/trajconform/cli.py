@@ -73,10 +73,43 @@ Exit status: 0 conforms, 1 does not, 2 no judgement was possible.
 """
 
 
-@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "--version", "-V", prog_name="trajconform")
-def main_group() -> None:
+@click.group(
+    cls=LazyGroup,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
+@click.option("-V", "--version", is_flag=True, help="Show the version and exit.")
+@click.option("--verbose", is_flag=True, help="With --version: where the kit is and how it works on this machine.")
+@click.pass_context
+def main_group(context: click.Context, version: bool, verbose: bool) -> None:
     """Conformance kit for the trajectory formats mrec and otj."""
+    if version:
+        click.echo(f"trajconform, version {__version__}")
+        if verbose:
+            for name, value in _about():
+                click.echo(f"{name:<14}{value}")
+        context.exit()
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+        context.exit(0 if not sys.argv[1:] else EXIT_NO_JUDGEMENT)
+
+
+def _about() -> list[tuple[str, str]]:
+    """What somebody needs to know who wonders why this machine differs from another."""
+    import platform
+    from importlib import metadata
+
+    from trajconform import kit
+    from trajconform.otj import kernel
+
+    names = ("numpy", "numcodecs", "zarr", "jsonschema", "hypothesis")
+    return [
+        ("python", f"{platform.python_version()} ({platform.machine()}, {platform.system()})"),
+        ("kit", str(kit.root())),
+        ("checksums", kernel.description()),
+        ("libraries", ", ".join(f"{name} {metadata.version(name)}" for name in names)),
+    ]
 
 
 def main(argv: list[str] | None = None) -> Any:
