@@ -81,7 +81,7 @@ static void put_header(Text *to, const OtjReader *reader)
     say(to, "/format\ttext\t-\t\"otj\"\n/particles\tint\t-\t");
     say_number(to, shape->particles);
     say(to, shape->single ? "\n/precision\ttext\t-\t\"single\"\n" : "\n/precision\ttext\t-\t\"double\"\n");
-    say(to, shape->velocities ? "/velocities\tbool\t-\t1\n" : "/velocities\tbool\t-\t0\n");
+    say(to, shape->velocities ? "/velocities\tflag\t-\t1\n" : "/velocities\tflag\t-\t0\n");
     say_array(to, "/timestep", shape, true, reader->header + 24);
     say_array(to, "/masses", shape, false, reader->header + 24 + shape->scalar);
 }

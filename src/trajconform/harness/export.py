@@ -57,7 +57,7 @@ expected instead of an implementation without a feature), paths, sizes and diges
 {columns}; a minus stands for nothing.
 
 `expected.json` is a reply as harness/PROTOCOL.md describes it. `expected.tsv` says the same line by line: the path of a
-value, its kind (an array's dtype, `int`, `bool`, `text`, `json`, or `count` for the length of a list), an array's shape
+value, its kind (an array's dtype, `int`, `flag`, `text`, `json`, or `count` for the length of a list), an array's shape
 or a minus, and the value: an array as the hexadecimal digits of its little-endian bytes in C order (a minus where there
 are none), strings as JSON. `may-follow.*` has frames that a reader may hand back, in this order, after the expected
 ones, any number of them left out. Where `frames` says `2-5`, frames 2, 3 and 4 are asked for and expected.
@@ -258,7 +258,7 @@ def flat(node: Any, path: str = "") -> Iterator[str]:
         for number, value in enumerate(node):
             yield from flat(value, f"{path}/{number}")
     elif isinstance(node, bool):
-        yield f"{path}\tbool\t-\t{int(node)}"
+        yield f"{path}\tflag\t-\t{int(node)}"
     elif isinstance(node, int) or (isinstance(node, str) and name in _INTEGERS):
         yield f"{path}\tint\t-\t{node}"
     else:
