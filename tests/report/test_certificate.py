@@ -42,6 +42,18 @@ CLAIMS = [Claim("otj", "reader"), Claim("otj", "writer"), Claim("otj", "store")]
 SUBJECT = {"driver.toml": "11" * 32, "main.c": "22" * 32}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _the_code_stays_as_it_is() -> Iterator[None]:
+    """Whoever edits the kit while its tests run gets no other kit between two of them."""
+    real, package = certificate.dir_hash, ROOT / "src" / "trajconform"
+    code = real(package, skip=("_kit",))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            certificate, "dir_hash", lambda folder, **rest: code if folder == package else real(folder, **rest)
+        )
+        yield
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A kit with the whole specification and the cases of two topics."""
@@ -671,6 +683,15 @@ def test_a_crash_writes_nothing(at_home: Path, tmp_path: Path, capsys: pytest.Ca
     target = tmp_path / "cert.json"
     status, _, err = command(capsys, "certify", "--driver", f"{__name__}:Crash", "--format", "otj", "-o", target)
     assert status == 2 and "no certificate: 1 case could not be judged" in err and not target.exists()
+
+
+def test_a_failure_beside_the_known_ones_writes_nothing(
+    at_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, known = tmp_path / "cert.json", written(tmp_path / "known.yaml", "[]\n")
+    arguments = ["certify", "--driver", f"{__name__}:Wrong", "--format", "otj", "--role", "reader", "-o", target]
+    status, _, err = command(capsys, *arguments, "--expect", known)
+    assert status == 2 and "deviations from the known failures, first otj/" in err and not target.exists()
 
 
 def test_tampering_is_status_2_on_the_command_line(

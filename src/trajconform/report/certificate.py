@@ -276,6 +276,9 @@ def summary(said: Mapping[str, Any]) -> Iterator[str]:
         f"{cases[name]:,} {name}" for name in ("passed", "failed", "skipped", "informative") if cases[name]
     )
     yield from _line("cases", f"{cases['planned']:,}: {words}")
+    if run["failedCases"]:
+        more = f" and {len(run['failedCases']) - 10:,} more" if len(run["failedCases"]) > 10 else ""
+        yield from _line("", f"failed: {', '.join(run['failedCases'][:10])}{more}")
     for why, names in run["skippedCases"].items():
         yield from _line("", f"{len(names):,} skipped: {why}")
 
