@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import re
 import shutil
@@ -212,6 +213,18 @@ def test_needs_are_just_what_a_driver_is_skipped_without(every: list[Case]) -> N
             )
             assert name in skip_reason(case, claims, rest), (case.id, name)
     assert {"range", "reopen", "check:mrec", "check:otj", "single", "double"} <= used
+
+
+def test_what_the_index_has_no_place_for_is_handed_on(tmp_path: Path) -> None:
+    case = next(case for case in load_cases(ROOT, topics=["header"], roles=["writer"]) if "bytes" in case.expect)
+    other = dataclasses.replace(
+        case, expect={"tail": {"bytes": float("inf")}, "kills": 3, "violations": ["OTJ-SUM-01"]}
+    )
+    export(ROOT, [other], tmp_path / "out")
+    entry = index_of(tmp_path / "out")[case.id]
+    assert entry["expectation"] == {"tail": {"bytes": "Infinity"}, "kills": 3}
+    assert entry["violations"] == ["OTJ-SUM-01"] and "expected" not in entry
+    assert verify_export(tmp_path / "out")[1] == []
 
 
 # -- where an export goes ------------------------------------------------------------------------------------------

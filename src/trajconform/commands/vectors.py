@@ -93,9 +93,10 @@ def export_command(
     cases = load_cases(kit.root(), formats=formats, roles=roles, topics=topics, globs=globs)
     if not cases:
         raise click.UsageError("no case fits; 'trajconform coverage' lists clauses and their cases")
-    with click.progressbar(
-        length=len(cases), label="exporting", file=sys.stderr, hidden=not sys.stderr.isatty()
-    ) as bar:
-        files = export(kit.root(), cases, folder, force=force, progress=lambda done, total: bar.update(1))
+    if sys.stderr.isatty():
+        with click.progressbar(length=len(cases), label="exporting", file=sys.stderr) as bar:
+            files = export(kit.root(), cases, folder, force=force, progress=lambda done, total: bar.update(1))
+    else:
+        files = export(kit.root(), cases, folder, force=force)
     click.echo(f"{len(cases):,} cases, {files:,} files in {folder}", err=True)
     return 0

@@ -40,6 +40,9 @@ INDEX, TABLE, SUMS, ABOUT = "index.json", "index.tsv", "SHA256SUMS", "README.md"
 COLUMNS = ("case", "role", "expect", "input", "expected", "may_follow", "frames", "needs")
 Progress = Callable[[int, int], None]
 
+_IN_REPLY = ("declaration", "tail", "error")
+_TOLD = ("frames", "nstep", "first_frames", "may_follow", "bytes", "free", *_IN_REPLY)
+"""Members of an expectation that an entry tells in its own way."""
 _INTEGERS = ("step", "nstep", "particles")
 _README = """# Vectors of trajconform {version}
 
@@ -53,8 +56,11 @@ _README = """# Vectors of trajconform {version}
   `violations`.
 
 `index.json` describes every case: clauses, `needs` (features without which a case is skipped), `lacking` (what is
-expected instead of an implementation without a feature), paths, sizes and digests. `index.tsv` has the columns
-{columns}; a minus stands for nothing.
+expected instead of an implementation without a feature), paths, sizes and digests. `compare`
+names optional parts of a reply that count, `free` parts that do not; `layout` and `expectation` hold what else a case
+asks for. schema/kit/export.schema.json and case.schema.json of the kit describe them. `index.tsv` has the columns
+{columns};
+a minus stands for nothing.
 
 `expected.json` is a reply as harness/PROTOCOL.md describes it. `expected.tsv` says the same line by line: the path of a
 value, its kind (an array's dtype, `int`, `flag`, `text`, `json`, or `count` for the length of a list), an array's shape
@@ -191,9 +197,14 @@ def _case(case: Case, folder: _Folder) -> dict[str, Any]:
         entry["bytes"] = folder.put(f"{base}/expected.{case.format}", data)
         if "free" in expect:
             entry["bytes"]["free"] = expect["free"]
-    for name in sorted(set(expect) - {"frames", "nstep", "first_frames", "may_follow", "bytes", "free"}):
-        if name not in ("declaration", "tail", "error") or reply is None:
-            entry[name] = _plain(expect[name])
+    rest = {name: _plain(expect[name]) for name in expect if name not in _TOLD}
+    if reply is None:
+        rest |= {name: _plain(expect[name]) for name in _IN_REPLY if name in expect}
+    for name in ("violations", "layout"):
+        if name in rest:
+            entry[name] = rest.pop(name)
+    if rest:
+        entry["expectation"] = rest
     return entry
 
 
