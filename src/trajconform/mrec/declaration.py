@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -83,6 +84,10 @@ class BlockDeclaration:
 
     def references(self) -> dict[str, str]:
         """Column -> target, the endpoints that refer to ``atoms`` by convention included."""
+        return self._references
+
+    @cached_property
+    def _references(self) -> dict[str, str]:
         return {c: "atoms" for c in ENDPOINTS if c in self.columns} | dict(self.targets)
 
 

@@ -279,12 +279,13 @@ class _Taker:
         )
         window = max(1, _WINDOW_BYTES // size)
         array.frame_rows = min(rows, node.chunk[0]) or 1
-        waiting, array.pending = array.pending, []
+        waiting, array.pending, array.waiting = array.pending, [], 0
         for first in range(0, rows, window):
             array.append(node.rows(first, min(first + window, rows)))
             array.land_rows(self.sync)
         array.land(self.sync)
-        array.pending = waiting
+        for values in waiting:
+            array.append(values)
         old = {"default": "c", "v2": ""}[_encoding(self.view.store.document(node.path) or {})]
         for file in sorted(p for p in array.folder.rglob("*") if p.is_file()):
             parts = file.relative_to(array.folder).as_posix()

@@ -89,26 +89,32 @@ def _step_fits(progression: _Progression, index: int, step: int) -> bool:
     return bool(progression.start + index * progression.stride == step) if index else True
 
 
-def _time_at(start: np.float64, stride: np.float64, index: int) -> np.float64:
-    """``start + f64(index) * stride``: one rounded product, one rounded sum."""
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        return np.float64(start + np.float64(index) * stride)
+def _time_at(start: float, stride: float, index: int) -> float:
+    """``start + f64(index) * stride``: one rounded product, one rounded sum.
+
+    Python's floats are binary64 and its compiler fuses nothing; numpy's scalars would take six times as long.
+    """
+    return start + float(index) * stride
 
 
-def _time_fits(progression: _Progression, index: int, time: np.float64) -> bool:
-    if not np.isfinite(time):
+def _time_fits(progression: _Progression, index: int, time: float) -> bool:
+    if not math.isfinite(time):
         return False
     if index == 0:
         progression.start = time
         return True
     if index == 1:
-        with np.errstate(over="ignore"):
-            progression.stride = np.float64(time - progression.start)
-        if not np.isfinite(progression.stride):
+        progression.stride = time - progression.start
+        if not math.isfinite(progression.stride):
             return False
-        if _time_at(progression.start, progression.stride, 0).tobytes() != progression.start.tobytes():
+        if not _same_number(_time_at(progression.start, progression.stride, 0), progression.start):
             return False
-    return _time_at(progression.start, progression.stride, index).tobytes() == time.tobytes()
+    return _same_number(_time_at(progression.start, progression.stride, index), time)
+
+
+def _same_number(a: float, b: float) -> bool:
+    """Whether two numbers, the second finite, have the same bits."""
+    return a == b and (b != 0.0 or math.copysign(1.0, a) == math.copysign(1.0, b))
 
 
 @dataclass
@@ -174,6 +180,7 @@ class MrecWriter:
             for key, entry in declaration.meta.items()
         }
         self._blocks = {name: self._new_block(name, entry) for name, entry in declaration.blocks.items()}
+        self._counted: list[GrowingArray] = []
         self._cell = _CellState(self)
         self._closed = self._failed = False
         self._attributes_on_disk: dict[str, Any] = {}
@@ -337,9 +344,9 @@ class MrecWriter:
     def append(self, frame: Frame) -> None:
         """Take one frame. `Refused` names the clause it breaks; writer and store are then as before the call."""
         self._check_usable()
-        frame = replace(
-            frame, step=operator.index(frame.step), time=None if frame.time is None else np.float64(frame.time)
-        )
+        if type(frame.step) is not int or not isinstance(frame.time, (np.float64, type(None))):
+            time = None if frame.time is None else np.float64(frame.time)
+            frame = replace(frame, step=operator.index(frame.step), time=time)
         self._check_number(frame)
         meta = self._check_meta(frame)
         blocks = {name: self._check_block(name, block) for name, block in frame.blocks.items()}
@@ -364,10 +371,11 @@ class MrecWriter:
             raise ValueError("the writer is closed; reopen the store to append")
 
     def _pending_bytes(self) -> int:
-        arrays = [self._step_array, self._time_array, *self._meta.values()]
-        for state in self._blocks.values():
-            arrays += [*state.columns.values(), *state.masks.values(), state.step_index, state.offset]
-        return sum(a.pending_bytes for a in arrays)
+        if not self._counted:
+            self._counted = [self._step_array, self._time_array, *self._meta.values()]
+            for state in self._blocks.values():
+                self._counted += [*state.columns.values(), *state.masks.values(), state.step_index, state.offset]
+        return sum(a.waiting * a.row_bytes for a in self._counted)
 
     def _check_number(self, frame: Frame) -> None:
         place = "trajectory/step"
@@ -409,10 +417,10 @@ class MrecWriter:
         self._timed = frame.time is not None
         if frame.time is None:
             return
-        before = _Progression(self._times.start, self._times.stride, self._times.holds)
-        if self._times.holds and not _time_fits(self._times, i, frame.time):
+        before = (self._times.start, self._times.stride)
+        if self._times.holds and not _time_fits(self._times, i, float(frame.time)):
             self._times.holds = False
-            past = [before.start] if i == 1 else [_time_at(before.start, before.stride, j) for j in range(i)]
+            past = [before[0]] if i == 1 else [_time_at(*before, j) for j in range(i)]
             self._time_array.append(np.array(past, dtype="<f8"))
         if not self._times.holds:
             self._time_array.append(np.array([frame.time], dtype="<f8"))

@@ -20,6 +20,7 @@ import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -208,6 +209,8 @@ class GrowingArray:
     """Rows that one update typically has: an inner chunk is aligned to whole updates where these are equal."""
     landed: int = 0
     pending: list[Array] = field(default_factory=list)
+    waiting: int = 0
+    """Rows in ``pending``, kept beside it: to add them up at every frame would cost more than the frame."""
     tail: Array | None = None
     """Rows of the last, partial inner chunk, which a later landing writes again."""
     index: Array | None = None
@@ -222,14 +225,19 @@ class GrowingArray:
     @property
     def rows(self) -> int:
         """Rows landed and pending."""
-        return self.landed + sum(len(p) for p in self.pending)
+        return self.landed + self.waiting
 
     @property
     def pending_bytes(self) -> int:
         """Weight of what waits in memory."""
-        return sum(p.size for p in self.pending) * self._item_bytes
+        return self.waiting * self.row_bytes
 
-    @property
+    @cached_property
+    def row_bytes(self) -> int:
+        """What one row weighs in memory."""
+        return math.prod(self.trailing) * self._item_bytes
+
+    @cached_property
     def _item_bytes(self) -> int:
         return _STRING_BYTES if self.dtype == "string" else NUMPY_DTYPES[self.dtype].itemsize
 
@@ -237,6 +245,7 @@ class GrowingArray:
         """Take rows ``[n, *trailing]``; the caller has checked dtype and shape and hands over the array."""
         if len(values):
             self.pending.append(values)
+            self.waiting += len(values)
 
     @property
     def exists(self) -> bool:
@@ -282,7 +291,7 @@ class GrowingArray:
         if 0 in self.trailing:
             # Rows without a value have no chunk.
             self.landed = self.rows
-            self.pending = []
+            self.pending, self.waiting = [], 0
             return
         parts = ([self.tail] if self.tail is not None else []) + self.pending
         rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -296,8 +305,8 @@ class GrowingArray:
             here = chunks[at : at + self.shard_chunks - slot]
             index = self._write_shard(shard, slot, here, index if slot else None, sync)
             at += len(here)
-        self.landed += sum(len(p) for p in self.pending)
-        self.pending = []
+        self.landed += self.waiting
+        self.pending, self.waiting = [], 0
         partial = self.landed % self.inner_rows
         self.tail = rows[len(rows) - partial :].copy() if partial else None
         last_shard_full = not partial and (self.landed // self.inner_rows) % self.shard_chunks == 0
