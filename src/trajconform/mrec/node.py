@@ -24,6 +24,7 @@ from numcodecs.vlen import VLenUTF8
 
 from trajconform.model.arrays import NUMPY_DTYPES, Array
 from trajconform.model.errors import refuse
+from trajconform.mrec.bulk import Plain, plain_layout, read_plain
 from trajconform.mrec.store import Store
 
 DTYPES = {
@@ -274,8 +275,36 @@ class ArrayNode:
         """Rows ``first`` up to ``stop`` as an exact array ``[stop - first, *trailing]``; all must exist."""
         if not self.shape or not 0 <= first <= stop <= self.shape[0]:
             self._bad(f"rows {first} to {stop} are asked for, there are {list(self.shape)}", "MREC-COMMIT-08")
+        if self._plain is not None and stop - first >= self._plain.rows:
+            self.demand((stop - first) * math.prod(self.trailing))
+            found = read_plain(self, self._plain, first, stop)
+            if found is not None:
+                return found
+        return self.decoded(first, stop)
+
+    def decoded(self, first: int, stop: int) -> Array:
+        """`rows`, decoded chunk by chunk whatever the codecs are."""
         zeros = (0,) * (len(self.shape) - 1)
         return self.read((first, *zeros), (stop, *self.shape[1:]))
+
+    @cached_property
+    def _plain(self) -> Plain | None:
+        return plain_layout(self)
+
+    def shard_entries(self, number: int) -> tuple[str, Array] | None:
+        """Of the shard with some number along the rows, the file and the index u64[n, 2]; None where it is missing."""
+        key = (number, *(0,) * len(self.trailing))
+        name, shard = self._file(key), self.chain.shard
+        length = self.store.files.size(name)
+        if length is None or shard is None:
+            return None
+        counts = tuple(n // c for n, c in zip(self.chunk, shard.chunk, strict=True))
+        return name, self._index(shard, Source(name, 0, length), counts, (key,)).reshape(-1, 2)
+
+    @property
+    def fill_row(self) -> Array:
+        """One row of nothing but the fill value."""
+        return self._filled(self.trailing)
 
     def read(self, start: tuple[int, ...], stop: tuple[int, ...]) -> Array:
         """The values of a box of indices, not to be written to."""

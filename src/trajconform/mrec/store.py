@@ -17,8 +17,13 @@ import threading
 import zipfile
 import zlib
 from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+import numpy as np
 
 from trajconform.model.arrays import Array
 from trajconform.model.errors import Refused, Violation, refuse
@@ -48,15 +53,48 @@ class Files(Protocol):
         """Let go of what is open."""
 
 
+def read_into(files: Files, name: str, start: int, places: Sequence[Array]) -> int:
+    """Fill byte arrays one after the other from ``start`` on; the number of bytes that there were.
+
+    What can scatter does it in one call of the system; for what cannot, the bytes are read and copied.
+    """
+    if isinstance(files, (FolderFiles, PackedFiles)):
+        found = files.scatter(name, start, places)
+        if found is not None:
+            return found
+    data, at = files.read(name, start, sum(p.nbytes for p in places)), 0
+    for place in places:
+        piece = np.frombuffer(data, dtype="u1")[at : at + place.nbytes]
+        place[: len(piece)] = piece
+        at += place.nbytes
+    return len(data)
+
+
+def _scatter(handle: int, start: int, places: Sequence[Any]) -> int | None:
+    """`read_into` by one call of the system; None where it has none, or gave less than was asked for."""
+    if not hasattr(os, "preadv"):
+        return None
+    got = os.preadv(handle, places, start)
+    return got if got == sum(p.nbytes for p in places) else None
+
+
+@dataclass
+class _Handle:
+    """An open file; it is not closed while somebody uses it."""
+
+    number: int
+    size: int
+    users: int = 0
+
+
 class FolderFiles:
     """A record as a folder. Links are followed only inside it, and only regular files are read."""
 
     def __init__(self, root: Path) -> None:
         self._root = os.path.realpath(root)
         self._folders: dict[str, str | None] = {"": self._root}
-        self._open: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._open: OrderedDict[str, _Handle] = OrderedDict()
         self._lock = threading.RLock()
-        """Held while a handle is in use: another thread may not close it meanwhile."""
 
     def _folder(self, folder: str) -> str | None:
         """The real path of a folder of the record, None where there is none."""
@@ -89,8 +127,8 @@ class FolderFiles:
             raise refuse("MREC-RECORD-10", name, message)
         return real
 
-    def _handle(self, name: str) -> tuple[int, int] | None:
-        """An open file and its size, None where there is no file."""
+    def _handle(self, name: str) -> _Handle | None:
+        """An open file, None where there is none. Called with the lock held."""
         if name in self._open:
             self._open.move_to_end(name)
             return self._open[name]
@@ -116,33 +154,49 @@ class FolderFiles:
         if not stat.S_ISREG(found.st_mode):
             os.close(handle)
             raise refuse("MREC-RECORD-11", name, "is not a file; a record is made of folders and files")
-        self._open[name] = (handle, found.st_size)
-        while len(self._open) > _OPEN_FILES:
-            os.close(self._open.popitem(last=False)[1][0])
-        return self._open[name]
+        self._open[name] = opened = _Handle(handle, found.st_size)
+        for old in [n for n, h in self._open.items() if not h.users][: max(0, len(self._open) - _OPEN_FILES)]:
+            if old != name:
+                os.close(self._open.pop(old).number)
+        return opened
+
+    @contextmanager
+    def _using(self, name: str) -> Iterator[_Handle | None]:
+        """An open file that no other thread closes meanwhile, None where there is none."""
+        with self._lock:
+            found = self._handle(name)
+            if found:
+                found.users += 1
+        try:
+            yield found
+        except OSError as error:
+            raise refuse("MREC-RECORD-11", name, f"cannot be read: {error.strerror}") from None
+        finally:
+            if found:
+                with self._lock:
+                    found.users -= 1
 
     def size(self, name: str) -> int | None:
         with self._lock:
             found = self._handle(name)
-        return found[1] if found else None
+        return found.size if found else None
 
     def read(self, name: str, start: int, length: int) -> bytes:
-        with self._lock:
-            return self._read(self._handle(name), name, start, length)
-
-    def _read(self, found: tuple[int, int] | None, name: str, start: int, length: int) -> bytes:
         pieces: list[bytes] = []
-        try:
+        with self._using(name) as found:
             while found and length > 0:
-                piece = os.pread(found[0], min(length, 1 << 30), start)
+                piece = os.pread(found.number, min(length, 1 << 30), start)
                 if not piece:
                     break
                 pieces.append(piece)
                 start += len(piece)
                 length -= len(piece)
-        except OSError as error:
-            raise refuse("MREC-RECORD-11", name, f"cannot be read: {error.strerror}") from None
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def scatter(self, name: str, start: int, places: Sequence[Array]) -> int | None:
+        """`read_into`, None where it takes more than one call of the system."""
+        with self._using(name) as found:
+            return _scatter(found.number, start, places) if found else None
 
     def names(self, folder: str) -> list[str]:
         path = self._folder(folder)
@@ -155,7 +209,7 @@ class FolderFiles:
 
     def close(self) -> None:
         while self._open:
-            os.close(self._open.popitem()[1][0])
+            os.close(self._open.popitem()[1].number)
 
 
 class PackedFiles:
@@ -197,6 +251,13 @@ class PackedFiles:
                 self._last = last = (name, self._unpacked(entry))
             return last[1][start : start + length]
         return self._at(self._start(entry) + start, max(0, min(length, entry.file_size - start)))
+
+    def scatter(self, name: str, start: int, places: Sequence[Array]) -> int | None:
+        """`read_into`, None where it takes more than one call of the system."""
+        entry = self._entries[name]
+        if entry.compress_type != zipfile.ZIP_STORED or start + sum(p.nbytes for p in places) > entry.file_size:
+            return None
+        return _scatter(self._stream.fileno(), self._start(entry) + start, places)
 
     def _at(self, start: int, length: int) -> bytes:
         return os.pread(self._stream.fileno(), max(0, min(length, self._size - start)), start)
