@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import numpy as np
 import pytest
 
-from trajconform.model.arrays import array_from_plain, encode_array
+from trajconform.model.arrays import array_from_plain, encode_array, strings
 from trajconform.model.reply import compare, same_document
 
 
@@ -85,3 +86,25 @@ def test_optional_parts_count_only_when_named() -> None:
 )
 def test_documents_are_compared_as_documents(a: Any, b: Any, same: bool) -> None:
     assert same_document(a, b) is same
+
+
+def test_a_difference_carries_the_bits_of_both_sides_most_significant_first() -> None:
+    def reply(**values: Any) -> dict[str, Any]:
+        return {name: encode_array(array) for name, array in values.items()}
+
+    left = reply(a=np.array([1.0, -0.0]), b=np.array([1], dtype="<u2"), c=np.array([1 + 2j]), d=strings(["x"]))
+    right = reply(a=np.array([1.0, 0.0]), b=np.array([258], dtype="<u2"), c=np.array([1 - 2j]), d=strings(["y"]))
+    found = {d.path: (d.expected_bits, d.actual_bits) for d in compare(left, right)}
+    assert found == {
+        "a[1]": ("8000000000000000", "0000000000000000"),
+        "b[0]": ("0001", "0102"),
+        "c[0]": ("3ff00000000000004000000000000000", "3ff0000000000000c000000000000000"),
+        "d[0]": ("", ""),
+    }
+
+
+def test_a_step_that_differs_carries_its_sixty_four_bits() -> None:
+    [difference] = compare({"frames": [{"step": -1}]}, {"frames": [{"step": "9223372036854775808"}]})
+    assert (difference.expected_bits, difference.actual_bits) == ("f" * 16, "8" + "0" * 15)
+    [difference] = compare({"frames": [{"step": 1}]}, {"frames": [{"step": None}]})
+    assert (difference.expected_bits, difference.actual_bits) == ("", "")

@@ -135,7 +135,7 @@ def command(
         from trajconform.report.document import dump, report_document
 
         json_path.parent.mkdir(parents=True, exist_ok=True)
-        json_path.write_text(dump(report_document(run, catalogue)), "utf-8")
+        json_path.write_text(dump(report_document(run, catalogue, driver)), "utf-8")
     if plain:
         from trajconform.report.console import plain_lines
 

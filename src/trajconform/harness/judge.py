@@ -278,11 +278,15 @@ def _byte_differences(case: Case, expect: Mapping[str, Any], path: Path) -> Iter
     ]
     if wrong:
         start = wrong[0] & ~7
+        left, right = wanted[start : start + 16], actual[start : start + 16]
+        size = min(len(left), len(right))
         yield Difference(
             f"byte {wrong[0]}",
-            f"{wanted[start : start + 16].hex(' ')} from byte {start}",
-            actual[start : start + 16].hex(" "),
+            f"{left.hex(' ')} from byte {start}",
+            right.hex(" "),
             f"{len(wrong)} of {len(wanted)} bytes differ",
+            left[:size].hex(),
+            right[:size].hex(),
         )
 
 

@@ -20,6 +20,7 @@ from trajconform.model.arrays import (
     encode_array,
     encode_int,
     first_difference,
+    raw_bytes,
     same_bits,
 )
 from trajconform.model.trajectory import Block, Cell, Frame, MetaValue, OtjFrame, OtjHeader
@@ -32,12 +33,18 @@ _MAX_DIFFERENCES = 50
 
 @dataclass(frozen=True)
 class Difference:
-    """One place where a reply is not the expected one; ``expected`` and ``actual`` are texts for a person."""
+    """One place where a reply is not the expected one; ``expected`` and ``actual`` are texts for a person.
+
+    ``expected_bits`` and ``actual_bits`` are hexadecimal digits of equal length where both sides are bits of one width,
+    else empty: a number with its most significant byte first (both parts of a complex one), a piece of a file in order.
+    """
 
     path: str
     expected: str
     actual: str
     note: str = ""
+    expected_bits: str = ""
+    actual_bits: str = ""
 
     def __str__(self) -> str:
         tail = f" ({self.note})" if self.note else ""
@@ -224,8 +231,10 @@ def _walk(path: str, expected: Any, actual: Any, skipped: set[str]) -> Iterator[
             yield from _walk(f"{path}[{i}]", left, right, skipped)
         return
     if path.endswith((".step", ".rows")) or path in ("nstep", "particles"):
-        if _integer(expected) != _integer(actual):
-            yield Difference(path, _show(expected), _show(actual))
+        left, right = _integer(expected), _integer(actual)
+        if left != right:
+            bits = [_integer_bits(number) for number in (left, right)]
+            yield Difference(path, _show(expected), _show(actual), "", *(bits if all(bits) else ()))
         return
     if type(expected) is not type(actual) or expected != actual:
         yield Difference(path, _show(expected), _show(actual))
@@ -271,7 +280,24 @@ def _array_differences(path: str, expected: Any, actual: Any) -> Iterator[Differ
             count = _count_differences(left, right)
             note = f"{count} of {left.size} values differ" if left.size > 1 else ""
             shown = describe_value(left.ravel()[at], name), describe_value(right.ravel()[at], name)
-            yield Difference(where, *shown, note)
+            bits = _value_bits(left, at, name), _value_bits(right, at, name)
+            yield Difference(where, *shown, note, *bits)
+
+
+def _value_bits(array: Array, at: int, name: str) -> str:
+    """The bits of one element, most significant byte first; a string has none to show."""
+    if array.dtype == object:
+        return ""
+    item = raw_bytes(array.ravel()[at : at + 1])
+    parts = (item[: len(item) // 2], item[len(item) // 2 :]) if name in ("c64", "c128") else (item,)
+    return "".join(part[::-1].hex() for part in parts)
+
+
+def _integer_bits(number: int | None) -> str:
+    """A 64-bit integer, signed or not, as hexadecimal digits; nothing where it is none."""
+    if number is None or not -(2**63) <= number < 2**64:
+        return ""
+    return f"{number % 2**64:016x}"
 
 
 def _count_differences(left: Array, right: Array) -> int:

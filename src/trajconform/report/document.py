@@ -6,27 +6,38 @@ import hashlib
 import json
 from typing import Any
 
+from trajconform import kit
 from trajconform.harness.verdicts import CaseResult, RunResult, Verdict, clause_results
 from trajconform.model.reply import Difference
 from trajconform.spec.catalogue import Catalogue
+from trajconform.vectors.build import MANIFEST
 
 REPORT_VERSION = 1
 
 
-def report_document(run: RunResult, catalogue: Catalogue) -> dict[str, Any]:
-    """A run as one JSON document. Evidence (request, reply, expected) goes with failures and errors only."""
+def report_document(run: RunResult, catalogue: Catalogue, driver_argument: str | None = None) -> dict[str, Any]:
+    """A run as one JSON document. Evidence (request, reply, expected) goes with failures and errors only.
+
+    ``driver_argument`` is what ``--driver`` was given, for the command that repeats a case; None: the bundled
+    implementation.
+    """
     clauses = catalogue.clauses
     judged = clause_results(run.results, clauses_in_scope(run, catalogue))
     driver = run.driver
     return {
         "report": REPORT_VERSION,
-        "kit": {"version": run.kit_version, "specification": specification_digest(catalogue)},
+        "kit": {
+            "version": run.kit_version,
+            "specification": specification_digest(catalogue),
+            "vectors": vectors_digest(),
+        },
         "driver": {
             "name": driver.name,
             "version": driver.version,
             "language": driver.language,
             "description": driver.description,
             "source": driver.source,
+            "argument": driver_argument,
             "formats": {name: list(roles) for name, roles in driver.formats.items()},
             "features": list(driver.features),
         },
@@ -93,6 +104,11 @@ def specification_digest(catalogue: Catalogue) -> str:
     return "sha256:" + hashlib.sha256(joined.encode()).hexdigest()
 
 
+def vectors_digest() -> str:
+    """Digest of the manifest of the vectors, which names every case and golden file by its own digest."""
+    return "sha256:" + hashlib.sha256((kit.root() / MANIFEST).read_bytes()).hexdigest()
+
+
 def dump(document: dict[str, Any]) -> str:
     """Strict JSON text, indented, newline at the end."""
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -124,9 +140,12 @@ def _case(result: CaseResult) -> dict[str, Any]:
 
 
 def _difference(difference: Difference) -> dict[str, str]:
-    return {
+    out = {
         "path": difference.path,
         "expected": difference.expected,
         "actual": difference.actual,
         "note": difference.note,
     }
+    if difference.expected_bits:
+        out |= {"expected_bits": difference.expected_bits, "actual_bits": difference.actual_bits}
+    return out

@@ -64,6 +64,11 @@ def apply_mrec_defects(
     files: Files, nodes: Mapping[str, Mapping[str, Any]], defects: Iterable[Mapping[str, Any]]
 ) -> Files:
     """The files of a store after each defect in turn, ``{op: {argument: value}}``."""
+    return dict(sorted(defective_tree(files, nodes, defects).files.items()))
+
+
+def defective_tree(files: Files, nodes: Mapping[str, Mapping[str, Any]], defects: Iterable[Mapping[str, Any]]) -> Tree:
+    """A store after each defect in turn, its declarations kept in step as far as a defect goes through them."""
     tree = Tree(files, nodes)
     for defect in defects:
         if len(defect) != 1:
@@ -79,7 +84,7 @@ def apply_mrec_defects(
             raise TrajconformError(f"mrec defect {name} {arguments}: {type(error).__name__}: {error}") from None
         if tree.files == before:
             raise TrajconformError(f"mrec defect {name} {arguments} changes nothing")
-    return dict(sorted(tree.files.items()))
+    return tree
 
 
 def _zarr_json(node: str) -> str:
