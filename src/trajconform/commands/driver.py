@@ -1,13 +1,15 @@
-"""``trajconform driver``: set up and list drivers."""
+"""``trajconform driver``: write, set up, examine and list drivers."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
 
 @click.group("driver")
 def command() -> None:
-    """Set up and list the programs that the kit can judge."""
+    """Write, set up, examine and list the programs that the kit can judge."""
 
 
 @command.command("setup")
@@ -24,6 +26,59 @@ def setup_command(driver: str, fresh: bool) -> int:
         return 0
     setup_driver(spec, progress=lambda line: click.echo(line, err=True), fresh=fresh)
     click.echo(f"{spec.name} is ready: trajconform run --driver {driver}")
+    return 0
+
+
+@command.command(
+    "new",
+    epilog="""
+\b
+Examples:
+  trajconform driver new --language node my-driver
+  trajconform run --driver my-driver
+""",
+)
+@click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
+@click.option(
+    "--language", required=True, type=click.Choice(["python", "c", "node", "rust"]), help="What it is written in."
+)
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(["otj", "mrec"]),
+    default="otj",
+    show_default=True,
+    help="The format whose 'read' it answers.",
+)
+def new_command(folder: Path, language: str, format_name: str) -> int:
+    """Write a small working driver into the new folder NAME.
+
+    It answers 'read' of one format and calls everything else unsupported. For otj its reader is whole; for mrec it
+    reads step numbers and times and says of the rest that it is unsupported. It needs no packages, and is built at once
+    where its language asks for that and the tools are there.
+    """
+    from trajconform.harness.scaffold import missing_tools, new_driver
+    from trajconform.harness.setup import setup_driver
+
+    spec = new_driver(folder, language, format_name)
+    click.echo(f"{folder}/ is a driver in {spec.language} that reads {format_name}:")
+    for path in sorted(spec.sources()):
+        click.echo(f"  {path.relative_to(spec.folder)}")
+    missing = missing_tools(spec)
+    if missing:
+        click.echo(f"not built: {', '.join(missing)} must be on PATH; then: trajconform driver setup {folder}")
+    elif spec.setup_commands:
+        setup_driver(spec, progress=lambda line: click.echo(line, err=True))
+    click.echo(f"next: trajconform run --driver {folder}")
+    return 0
+
+
+@command.command("protocol")
+def protocol_command() -> int:
+    """Print the page that describes every message between the kit and a driver."""
+    from trajconform import kit
+
+    click.echo((kit.root() / "harness" / "PROTOCOL.md").read_text("utf-8"), nl=False)
     return 0
 
 

@@ -37,6 +37,8 @@ def setup_driver(spec: DriverSpec, progress: Callable[[str], None] = print, *, f
     if fresh:
         shutil.rmtree(spec.build, ignore_errors=True)
     spec.build.mkdir(parents=True, exist_ok=True)
+    if spec.build.name == ".build":
+        (spec.build / ".gitignore").write_text("*\n", "utf-8")
     stamp = spec.build / STAMP
     stamp.unlink(missing_ok=True)
     path = spec.build / LOG
