@@ -2,6 +2,7 @@
 
 import base64
 import struct
+from pathlib import Path
 
 
 class Refused(Exception):
@@ -25,8 +26,7 @@ def integer(value):
 
 def read(path):
     """The reply to a read request for otj."""
-    with open(path, "rb") as file:
-        data = file.read()
+    data = Path(path).read_bytes()
     if len(data) < 24 or data[:8] != b"ORRERYTJ":
         raise Refused("not an otj file, or one that ends in its first fields")
     version, flags, particles = struct.unpack_from("<IIQ", data, 8)
