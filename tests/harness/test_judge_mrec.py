@@ -140,6 +140,43 @@ def test_going_on_after_close() -> None:
     assert (str(result.verdict), result.message) == ("PASS", "")
 
 
+LOST = ({"flush": None}, {"append": {"step": 30, "frame": frame(8, order=[2])}}, {"close": None}, {"uncommit": None})
+
+
+def test_a_commit_is_taken_back_up_to_its_last_write() -> None:
+    lost = (*SCRIPT[:-1], *LOST)
+    layout = [{"node": "trajectory/atoms/x", "rows": 8}, {"node": "trajectory/bonds/step_index", "rows": 2}]
+    assert judged(ReferenceDriver(), lost, {**EXPECT, "layout": layout}).verdict == "PASS"
+    more = ({"reopen": {}}, {"append": {"step": 40, "frame": frame(4)}}, {"close": None})
+    frames = [*EXPECT["frames"], {"step": 40, **frame(4, order=[1])}]
+    layout = [{"node": "trajectory/atoms/x", "rows": 8}, {"node": "trajectory/bonds/step_index", "rows": 1}]
+    result = judged(ReferenceDriver(), (*lost, *more), {"frames": frames, "layout": layout})
+    assert (str(result.verdict), result.message) == ("PASS", "")
+
+
+def test_a_writer_that_keeps_the_lost_rows_fails() -> None:
+    class Keeping(ReferenceDriver):
+        """Takes what lies behind the commit for committed."""
+
+        def reopen(self, format: str, path: str, declaration: Mapping[str, Any] | None = None) -> None:  # noqa: A002
+            metadata = Path(path) / "trajectory" / "zarr.json"
+            document = json.loads(metadata.read_text())
+            document["attributes"]["nstep"] += 1
+            metadata.write_text(json.dumps(document))
+            super().reopen(format, path, declaration)
+
+    more = ({"reopen": {}}, {"append": {"step": 40, "frame": frame(4)}}, {"close": None})
+    frames = [*EXPECT["frames"], {"step": 40, **frame(4, order=[1])}]
+    result = judged(Keeping(), (*SCRIPT[:-1], *LOST, *more), {"frames": frames})
+    assert result.verdict == "FAIL"
+    assert result.differences[0].path == "nstep"
+
+
+def test_without_an_earlier_commit_none_is_taken_back() -> None:
+    result = judged(ReferenceDriver(), (SCRIPT[0], {"close": None}, {"uncommit": None}))
+    assert (result.verdict, result.call) == ("FAIL", 2)
+
+
 def test_a_declaration_derived_from_frames() -> None:
     typed = {
         "blocks": {"atoms": {"x": {"dtype": "f64", "data": [], "shape": [0]}}},

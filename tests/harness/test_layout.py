@@ -69,6 +69,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
             {"node": "trajectory/atoms/x", "values": [0.0, -0.0, 1.0, 2.0, 3.0]},
             "trajectory/atoms/x.shape: expected [5], got [4]",
         ),
+        ({"node": "trajectory/atoms/x", "rows": 4}, None),
+        ({"node": "trajectory/atoms/x", "rows": 3}, "trajectory/atoms/x rows: expected 3, got shape [4]"),
+        ({"node": "trajectory/atoms", "rows": 4}, "trajectory/atoms rows: expected 4, got no array"),
         ({"node": "trajectory/atoms/name", "values": ["a", "b", "c", "d"]}, None),
         (
             {"node": "trajectory/atoms/name", "values": ["a", "b", "c", "e"]},

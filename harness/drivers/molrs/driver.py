@@ -193,7 +193,8 @@ def frame_of(wire: dict[str, Any]) -> Any:
     for key, value in (wire.get("meta") or {}).items():
         tag = value["dtype"]
         if tag == "json":
-            frame.meta[key] = MetaValue("json", value["value"])
+            document = json.loads(value["text"]) if "text" in value else value["value"]
+            frame.meta[key] = MetaValue("json", document)
             continue
         array = decode(value["value"])
         item = array.tolist() if array.shape else array[()].item() if array.dtype != object else str(array[()])
@@ -246,7 +247,7 @@ def hello() -> dict[str, Any]:
         "version": molrs.__version__,
         "language": "Rust",
         "formats": {"mrec": ["read", "write"]},
-        "features": ["range", "reopen"],
+        "features": ["range", "reopen", "json:text"],
     }
 
 

@@ -51,9 +51,10 @@ _README = """# Vectors of trajconform {version}
 - `reader`: read `input.*`. `expect` is `accepted` (then `expected.json` is what comes back), `refused`, or `informative`,
   where implementations may differ.
 - `store`: check `input.*`. `expect` is `clean`, or `violations` with the clauses that are broken.
-- `writer`: make the calls of `script.json` in order; each is accepted or, where it says so, refused. What is written then
-  reads back as `expected.json`, or is `expected.otj` but for the bytes in `free`, and breaks no clause beside those in
-  `violations`.
+- `writer`: make the calls of `script.json` in order; each is accepted or, where it says so, refused. Where there is an
+  `input.*`, a copy of it is reopened. At `uncommit` put `trajectory/zarr.json` back to what it was before the last flush
+  or close that changed it. What is written then reads back as `expected.json`, or is `expected.otj` but for the bytes in
+  `free`, and breaks no clause beside those in `violations`.
 
 `index.json` describes every case: clauses, `needs` (features without which a case is skipped), `lacking` (what is
 expected instead of an implementation without a feature), paths, sizes and digests. `compare`

@@ -199,10 +199,17 @@ def _judge_writer(case: Case, bench: Bench) -> Outcome:
     folder.mkdir()
     path = folder / f"out.{case.format}"
     opened = False
-    created = False
+    created = bool(case.input)
+    if case.input:
+        write_input(case, input_files(case), folder).rename(path)
     last = ""
+    markers = [_marker(path)]
     try:
         for number, call in enumerate(script_calls(case)):
+            if call.op == "uncommit":
+                if not _uncommit(path, markers):
+                    return Outcome(Verdict.FAIL, "there is no earlier commit marker to go back to", call=number)
+                continue
             params = dict(call.params)
             if call.op in ("create", "reopen"):
                 params = {"format": case.format, "path": str(path), **params}
@@ -221,12 +228,31 @@ def _judge_writer(case: Case, bench: Bench) -> Outcome:
                 opened = call.op != "close" and (opened or call.op in ("create", "reopen"))
                 created = created or call.op == "create"
                 last = call.op
+                if last in ("flush", "close") and markers[-1] != (marker := _marker(path)):
+                    markers.append(marker)
         if not created:
             return Outcome(Verdict.PASS)
         return _judge_written(case, path, committed=last in ("flush", "close"))
     finally:
         if opened:
             _close_quietly(bench.driver)
+
+
+def _marker(path: Path) -> bytes | None:
+    """The file whose replacement is the commit of an mrec store, as it stands there."""
+    try:
+        return (path / "trajectory" / "zarr.json").read_bytes()
+    except OSError:
+        return None
+
+
+def _uncommit(path: Path, markers: list[bytes | None]) -> bool:
+    """Take back the last commit as far as its last write goes: all that it landed before stays where it is."""
+    if len(markers) < 2 or (before := markers[-2]) is None:
+        return False
+    markers.pop()
+    (path / "trajectory" / "zarr.json").write_bytes(before)
+    return True
 
 
 def _judge_written(case: Case, path: Path, *, committed: bool) -> Outcome:

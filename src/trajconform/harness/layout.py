@@ -6,11 +6,12 @@ An assertion names a node relative to the record root and one thing about it::
     {node: trajectory, attribute: nstep, equals: 3}            an attribute, compared as JSON
     {node: trajectory/atoms, attribute: uniform_rows, absent: true}
     {node: trajectory/atoms/step_index, values: [0, 5]}        the rows of an array, exactly, in its dtype
+    {node: trajectory/atoms/x, rows: 8}                        its length, without a tail
     {node: trajectory/atoms/x, dtype: f64}
     {node: trajectory, files_at_most: 40}                      files at and below the node
 
-An array may be stored longer than it is asserted, as long as what follows is a tail: for a ``step_index`` entries that
-are not below ``nstep``, for anything else whatever no update owns.
+An array may be stored longer than its asserted values, as long as what follows is a tail: for a ``step_index`` entries
+that are not below ``nstep``, for anything else whatever no update owns.
 """
 
 from __future__ import annotations
@@ -56,6 +57,12 @@ def layout_differences(store: Path, assertions: Sequence[Mapping[str, Any]]) -> 
             yield from _attribute(place, attribute, assertion["equals"], metadata)
         elif "values" in assertion:
             yield from _values(store, node, assertion["values"], metadata)
+        elif "rows" in assertion:
+            shape = metadata.get("shape")
+            if not isinstance(shape, list) or shape[:1] != [assertion["rows"]]:
+                yield Difference(
+                    f"{node} rows", str(assertion["rows"]), "no array" if shape is None else f"shape {shape}"
+                )
         elif "dtype" in assertion:
             found = _dtype(metadata)
             if found != assertion["dtype"]:

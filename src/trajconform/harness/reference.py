@@ -30,7 +30,7 @@ class ReferenceDriver:
             "version": __version__,
             "language": "Python",
             "formats": {"mrec": ["read", "write"], "otj": ["read", "write"]},
-            "features": ["range", "reopen", "system", "check:mrec", "check:otj", "single", "double"],
+            "features": ["range", "reopen", "system", "json:text", "check:mrec", "check:otj", "single", "double"],
         }
 
     def read(self, format: str, path: str, frames: Sequence[int] | None = None) -> dict[str, Any]:  # noqa: A002

@@ -5,6 +5,7 @@ The form is the same for every implementation and is what stands beside each gol
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -142,8 +143,10 @@ def decode_frame(wire: Mapping[str, Any]) -> Frame:
 
 
 def decode_meta(wire: Mapping[str, Any]) -> MetaValue:
-    """A metadata value from the reply form."""
+    """A metadata value from the reply form. A document that is given as text may hold NaN and infinities."""
     tag = str(wire["dtype"])
+    if "text" in wire:
+        return MetaValue(tag, json.loads(wire["text"]))
     return MetaValue(tag, wire["value"] if tag == "json" else decode_array(wire["value"]))
 
 

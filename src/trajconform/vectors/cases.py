@@ -30,12 +30,16 @@ _KEYS = {
 }  # fmt: skip
 _MEMBER_KEYS = _KEYS - {"each", "role"} | {"name", "defects"}
 _INPUT_KEYS = {"golden", "nodes", "defects", "packed"}
-_CALLS = ("create", "append", "flush", "close", "reopen")
+_CALLS = ("create", "append", "flush", "close", "reopen", "uncommit")
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a writer, in wire form without path and format, and whether it has to be refused."""
+    """One call of a writer, in wire form without path and format, and whether it has to be refused.
+
+    ``uncommit`` is none of the writer's: the kit puts the commit marker back to what it was one commit earlier, which is
+    what a process leaves that is killed just before the last write of its commit.
+    """
 
     op: str
     params: Mapping[str, Any]
@@ -525,8 +529,8 @@ def _whole_reply(case: Case, wanted: Any) -> dict[str, Any] | None:
 
 
 def _reply_nodes(case: Case) -> Mapping[str, Any]:
-    """Nodes that plain row ranges of an expectation refer to; a written store has none, only its declaration."""
-    if case.role in ("writer", "crash"):
+    """Nodes that plain row ranges of an expectation refer to; a store written from nothing has only a declaration."""
+    if case.role in ("writer", "crash") and not case.input:
         return {"trajectory": {"attributes": {"sequence_schema": _script_declaration(case)}}}
     return _nodes(case)
 
@@ -551,7 +555,10 @@ def script_calls(case: Case) -> list[Call]:
 
 
 def _script_declaration(case: Case) -> Mapping[str, Any]:
-    """The declaration of the first create that is not refused; where frames derive it, what their columns say."""
+    """The declaration of the first create that is not refused; where frames derive it, what their columns say.
+
+    A script that begins with a store goes by the declaration of that store.
+    """
     for raw in case.script:
         body = raw.get("create")
         if body is None or raw.get("refused"):
@@ -572,6 +579,10 @@ def _script_declaration(case: Case) -> Mapping[str, Any]:
                 if isinstance(value, Mapping) and "tag" in value:
                     derived["meta"].setdefault(key, {"dtype": value["tag"]})
         return derived
+    if case.input and case.format == "mrec":
+        from trajconform.vectors.mrec_golden import schema_of
+
+        return schema_of(_nodes(case))
     return {}
 
 

@@ -112,7 +112,9 @@ def frame_reply(frame: Mapping[str, Any], schema: Mapping[str, Any], nodes: Node
 
 
 def meta_reply(key: str, value: Any, tags: Mapping[str, Any]) -> dict[str, Any]:
-    """A metadata value: plain, with the declared tag, or ``{tag, value}``."""
+    """A metadata value: plain, with the declared tag, or ``{tag, value}``, or ``{tag: json, text}``."""
+    if isinstance(value, Mapping) and set(value) == {"tag", "text"}:
+        return {"dtype": value["tag"], "text": value["text"]}
     if isinstance(value, Mapping) and set(value) == {"tag", "value"}:
         tag, value = value["tag"], value["value"]
     elif key in tags:
