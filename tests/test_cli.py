@@ -26,7 +26,20 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 @pytest.mark.parametrize(
     "command",
-    ["run", "certify", "verify", "check", "inspect", "clauses", "explain", "coverage", "driver", "vectors", "spec"],
+    [
+        "run",
+        "certify",
+        "verify",
+        "compare",
+        "check",
+        "inspect",
+        "clauses",
+        "explain",
+        "coverage",
+        "driver",
+        "vectors",
+        "spec",
+    ],
 )
 def test_every_command_is_listed_and_has_help(capsys: pytest.CaptureFixture[str], command: str) -> None:
     status, out, _ = run(capsys, "--help")

@@ -16,6 +16,7 @@ _COMMANDS = {
     "run": "judge an implementation, clause by clause",
     "certify": "run every case and write the result as a certificate, signed or not",
     "verify": "say what a certificate claims and whether it holds",
+    "compare": "put reports side by side: what differs, regressed, was fixed",
     "check": "say whether files conform, which clause each breaks and where",
     "inspect": "show what a trajectory file holds",
     "clauses": "list the clauses of the specification",
