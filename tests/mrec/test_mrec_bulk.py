@@ -158,9 +158,9 @@ def test_threads_share_the_open_files(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
-    before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").is_dir() else 0
+    before = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").is_dir() else 0
     record.close()
-    assert not before or len(os.listdir("/proc/self/fd")) == before - min(before, store._OPEN_FILES)
+    assert not before or len(list(Path("/proc/self/fd").iterdir())) == before - min(before, store._OPEN_FILES)
 
 
 def test_what_is_stored_otherwise_is_not_plain(tmp_path: Path) -> None:

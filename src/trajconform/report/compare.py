@@ -246,6 +246,7 @@ def _clause_rows(reports: Sequence[Report]) -> Iterable[ClauseRow]:
 
 def _notes(reports: Sequence[Report]) -> Iterable[str]:
     base = reports[0].document
+    cases_of = base["kit"].get("vectors")
     for report in reports:
         if report.partial:
             yield f"{report.label} is a run {report.partial}; cases that it lacks count neither way"
@@ -258,6 +259,8 @@ def _notes(reports: Sequence[Report]) -> Iterable[str]:
             ]
             which = f" ({', '.join(changed[:5])}{' ...' if len(changed) > 5 else ''})" if changed else ""
             yield f"{report.label} was judged by another state of the specification than {reports[0].label}{which}"
+        elif report.document["kit"].get("vectors") != cases_of:
+            yield f"{report.label} was judged by other cases or golden files than {reports[0].label}"
 
 
 def groups(rows: Iterable[Row]) -> list[Group]:
