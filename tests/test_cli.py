@@ -216,3 +216,19 @@ def test_check_goes_on_behind_a_file_that_is_none(capsys: pytest.CaptureFixture[
     )
     assert status == 2
     assert "pipe: not looked at" in err and "words.txt: not looked at" in err and "growth.mrec: conforms" in out
+
+
+def test_a_stale_entry_is_named_by_every_run_that_takes_it_in(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    known = tmp_path / "known.yaml"
+    known.write_text(
+        "- {case: otj/flags/renamed, clause: OTJ-FLAGS-02, reason: was wrong once}\n"
+        "- {case: 'otj/tail/*', clause: OTJ-TAIL-02, reason: elsewhere}\n"
+    )
+    status, out, _ = run(capsys, "run", "--topic", "flags", "--expect", str(known))
+    assert status == 1
+    assert "stale entry otj/flags/renamed no case 'otj/flags/renamed' exists any more" in " ".join(out.split())
+    assert "otj/tail" not in out
+    status, _, err = run(capsys, "run", "--case", "otj/flags/renamed", "--expect", str(known))
+    assert status == 2 and "still lists otj/flags/renamed" in " ".join(err.split())

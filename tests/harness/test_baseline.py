@@ -26,7 +26,9 @@ AS_LISTED = {
 }
 
 
-def held(tmp_path: Path, verdicts: dict[str, str], text: str = LIST, **kwargs: Any) -> RunResult:
+def held(
+    tmp_path: Path, verdicts: dict[str, str], text: str = LIST, there: list[str] | None = None, **kwargs: Any
+) -> RunResult:
     path = tmp_path / "known-failures.yaml"
     path.write_text(text)
     results = tuple(
@@ -35,7 +37,7 @@ def held(tmp_path: Path, verdicts: dict[str, str], text: str = LIST, **kwargs: A
     )
     driver = DriverIdentity("d", "1", "C", "", "in process", {})
     run = RunResult(driver, results, len(results), "", 1.0, 1, "0", **kwargs)
-    return hold_against(run, load_expectations(path))
+    return hold_against(run, load_expectations(path), None if there is None else lambda: there)
 
 
 def test_a_run_just_as_listed_has_no_deviation(tmp_path: Path) -> None:
@@ -73,6 +75,51 @@ def test_an_entry_without_a_case_is_stale_in_a_whole_run_only(tmp_path: Path) ->
     assert held(tmp_path, some, selection={"topics": [], "globs": []}).exit_status == 1
 
 
+@pytest.mark.parametrize(
+    ("selection", "named"),
+    [
+        ({"topics": ["x"]}, True),
+        ({"topics": ["y"]}, False),
+        ({"formats": ["mrec"]}, True),
+        ({"formats": ["otj"]}, False),
+        ({"clauses": ["MREC-X-01"]}, True),
+        ({"clauses": ["MREC-Y-01"]}, False),
+        ({"globs": ["mrec/x/fails"]}, True),
+        ({"globs": ["mrec/*"]}, True),
+        ({"globs": ["mrec/x/other"]}, False),
+        ({"roles": ["reader"]}, True),
+        ({"formats": ["mrec"], "topics": ["y"]}, False),
+    ],
+)
+def test_a_selection_that_takes_in_a_stale_entry_names_it(
+    tmp_path: Path, selection: dict[str, list[str]], named: bool
+) -> None:
+    some = {name: verdict for name, verdict in AS_LISTED.items() if name != "mrec/x/fails"}
+    run = held(tmp_path, some, there=list(some), selection=selection)
+    assert [(d.case, d.kind) for d in run.deviations or ()] == [("mrec/x/fails", "stale entry")] * named
+    assert run.exit_status == int(named)
+
+
+def test_a_case_that_a_selection_left_out_makes_no_entry_stale(tmp_path: Path) -> None:
+    some = {name: verdict for name, verdict in AS_LISTED.items() if name != "mrec/x/fails"}
+    run = held(tmp_path, some, there=list(AS_LISTED), selection={"roles": ["writer"]})
+    assert run.deviations == ()
+
+
+def test_a_pattern_is_taken_in_by_the_name_of_one_of_its_cases(tmp_path: Path) -> None:
+    pattern = "[{case: 'mrec/x/family@*', clause: MREC-X-01, reason: r}]"
+    for glob, named in (("mrec/x/family", True), ("mrec/x/family@two", True), ("mrec/x/famine", False)):
+        run = held(tmp_path, {"mrec/x/passes": "PASS"}, pattern, ["mrec/x/passes"], selection={"globs": [glob]})
+        assert [d.kind for d in run.deviations or ()] == ["stale entry"] * named, glob
+
+
+def test_a_link_stands_beside_the_change(tmp_path: Path) -> None:
+    run = held(tmp_path, AS_LISTED | {"mrec/y/a": "PASS"})
+    assert [d.message for d in run.deviations or ()] == [
+        "expected to be FAIL, is PASS; remove the entry (see https://example.org/1)"
+    ]
+
+
 def test_an_entry_with_a_clause_that_the_case_does_not_bind_is_stale(tmp_path: Path) -> None:
     run = held(tmp_path, {"mrec/x/fails": "FAIL"}, "[{case: mrec/x/fails, clause: MREC-Y-01, reason: moved}]")
     assert [(d.case, d.kind) for d in run.deviations or ()] == [("mrec/x/fails", "stale entry")]
@@ -91,6 +138,7 @@ def test_without_a_list_every_failure_is_unexpected(tmp_path: Path) -> None:
         ("{a: 1}", "is not of type 'array'"),
         ("[", "known-failures.yaml"),
         ("[{case: a, clause: C-1, reason: r, since: 3}]", "'since' was unexpected"),
+        ("[{case: a, clause: C-1, reason: r, link: 'javascript:x'}]", r"\[0\]\.link: 'javascript:x' does not match"),
     ],
 )
 def test_faults_of_the_list_are_named(tmp_path: Path, text: str, words: str) -> None:

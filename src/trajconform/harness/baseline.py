@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -28,9 +29,9 @@ class Expectation:
     does: str = ""
     link: str = ""
 
-    def covers(self, result: CaseResult) -> bool:
-        """Whether the entry is about this case."""
-        return result.case == self.case or fnmatch.fnmatchcase(result.case, self.case)
+    def covers(self, case: str) -> bool:
+        """Whether the entry is about the case of this id."""
+        return case == self.case or fnmatch.fnmatchcase(case, self.case)
 
 
 def load_expectations(path: Path) -> tuple[Expectation, ...]:
@@ -56,35 +57,68 @@ def load_expectations(path: Path) -> tuple[Expectation, ...]:
     )
 
 
-def hold_against(run: RunResult, expectations: Sequence[Expectation]) -> RunResult:
+def hold_against(
+    run: RunResult, expectations: Sequence[Expectation], every_case: Callable[[], Iterable[str]] | None = None
+) -> RunResult:
     """The run with its deviations from the known failures.
 
     Every FAIL or ERROR needs an entry with that verdict whose clause is one of the case's, and every entry needs at
-    least one case. An entry about several cases (a pattern) holds for each of them. In a run of every case an entry
-    without a case is stale; in a selection it is merely out of view.
+    least one case. An entry about several cases (a pattern) holds for each of them. An entry that no case fits is
+    stale. In a run of selected cases that can be said only of entries that the selection takes in, and only with
+    ``every_case``, which gives the ids of all cases there are; other entries are merely out of view.
     """
     deviations = [*_unexpected(run.results, expectations)]
-    if not run.interrupted and not any(run.selection.values()):
-        for entry in expectations:
-            if not any(entry.covers(result) for result in run.results):
-                text = f"no case {entry.case!r} exists any more; remove the entry"
-                deviations.append(Deviation(entry.case, "stale entry", entry.verdict, "no such case", text))
+    unmet = [entry for entry in expectations if not any(entry.covers(result.case) for result in run.results)]
+    if unmet and not run.interrupted:
+        if any(run.selection.values()):
+            unmet = [entry for entry in unmet if _selected(entry, run.selection)] if every_case else []
+            there = list(every_case()) if unmet and every_case else []
+            unmet = [entry for entry in unmet if not any(entry.covers(case) for case in there)]
+        for entry in unmet:
+            text = f"no case {entry.case!r} exists any more; remove the entry{_see(entry)}"
+            deviations.append(Deviation(entry.case, "stale entry", entry.verdict, "no such case", text))
     return dataclasses.replace(run, deviations=tuple(deviations))
+
+
+def _selected(entry: Expectation, selection: Mapping[str, Any]) -> bool:
+    """Whether a selection would take in the case of an entry, had it one. A role is not written in an entry."""
+    format_name, _, rest = entry.case.partition("/")
+    topic = rest.partition("/")[0]
+    globs = selection.get("globs") or ()
+    family = entry.case.partition("@")[0]
+    return (
+        (not selection.get("formats") or any(fnmatch.fnmatchcase(name, format_name) for name in selection["formats"]))
+        and (not selection.get("topics") or any(fnmatch.fnmatchcase(name, topic) for name in selection["topics"]))
+        and (not selection.get("clauses") or entry.clause in selection["clauses"])
+        and (
+            not globs
+            or any(
+                fnmatch.fnmatchcase(name, pattern)
+                for glob in globs
+                for name, pattern in ((entry.case, glob), (family, glob), (glob, entry.case))
+            )
+        )
+    )
+
+
+def _see(entry: Expectation) -> str:
+    return f" (see {entry.link})" if entry.link else ""
 
 
 def _unexpected(results: Iterable[CaseResult], expectations: Sequence[Expectation]) -> Iterable[Deviation]:
     for result in results:
-        entries = [entry for entry in expectations if entry.covers(result)]
+        entries = [entry for entry in expectations if entry.covers(result.case)]
         if not entries:
             if result.verdict in _BAD:
                 text = f"{result.verdict}, and no known failure says so: {result.message}"
                 yield Deviation(result.case, "unexpected failure", Verdict.PASS, result.verdict, text)
             continue
         wanted = " or ".join(dict.fromkeys(entry.verdict for entry in entries))
+        links = "".join(dict.fromkeys(map(_see, entries)))
         strange = [entry.clause for entry in entries if entry.clause not in result.clauses]
         if strange:
             text = f"the entry names {', '.join(strange)}, the case binds {', '.join(result.clauses)}"
-            yield Deviation(result.case, "stale entry", wanted, result.verdict, text)
+            yield Deviation(result.case, "stale entry", wanted, result.verdict, text + links)
         elif result.verdict not in [entry.verdict for entry in entries]:
             if result.verdict in _BAD:
                 kind, text = "other verdict", f"expected to be {wanted}, is {result.verdict}: {result.message}"
@@ -92,4 +126,4 @@ def _unexpected(results: Iterable[CaseResult], expectations: Sequence[Expectatio
                 kind, text = "not judged", f"expected to be {wanted}, was skipped: {result.message}"
             else:
                 kind, text = "unexpected pass", f"expected to be {wanted}, is {result.verdict}; remove the entry"
-            yield Deviation(result.case, kind, wanted, result.verdict, text)
+            yield Deviation(result.case, kind, wanted, result.verdict, text + links)
