@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import google_crc32c
@@ -27,91 +26,113 @@ _FEW_SHARDS = 64
 
 
 @dataclass(frozen=True)
-class Plain:
-    """How an array is stored plainly: rows of an inner chunk and of a shard, bytes of a row, and whether a CRC-32C
-    follows each chunk."""
+class WholeRows:
+    """Shards whose inner chunks are whole rows: how many rows an inner chunk and a shard have, and the bytes of a row.
+
+    ``plain``: the inner chunks are nothing but little-endian values, and with ``crc`` a CRC-32C behind them.
+    """
 
     rows: int
     shard_rows: int
     row_bytes: int
+    plain: bool
     crc: bool
 
 
-def plain_layout(node: Any) -> Plain | None:
+def whole_rows(node: Any) -> WholeRows | None:
     """The layout of an `ArrayNode`, None where it is another one."""
     chain, dtype = node.chain, node.dtype
     shard = chain.shard
-    if shard is None or chain.orders or chain.after or dtype == "string" or not node.shape:
+    if shard is None or chain.orders or chain.after or not node.shape or shard.inner.shard is not None:
         return None
-    inner = shard.inner
-    if inner.orders or inner.serial != "bytes" or inner.after not in ((), (("crc32c", 0),)):
+    if not node.chunk[1:] == shard.chunk[1:] == node.trailing:
         return None
-    size = NUMPY_DTYPES[dtype].itemsize
-    row_bytes = size * math.prod(node.trailing)
-    whole_rows = node.chunk[1:] == shard.chunk[1:] == node.trailing
-    if not whole_rows or not row_bytes or (inner.big and size > 1):
-        return None
-    return Plain(shard.chunk[0], node.chunk[0], row_bytes, bool(inner.after))
+    inner, row_bytes, wide = shard.inner, 0, False
+    if dtype != "string":
+        size = NUMPY_DTYPES[dtype].itemsize
+        row_bytes, wide = size * math.prod(node.trailing), size > 1
+    plain = bool(row_bytes) and not inner.orders and not (inner.big and wide)
+    plain = plain and inner.after in ((), (("crc32c", 0),))
+    return WholeRows(shard.chunk[0], node.chunk[0], row_bytes, plain, bool(inner.after))
 
 
-def read_plain(node: Any, plain: Plain, first: int, stop: int) -> Array | None:
+def read_within(node: Any, layout: WholeRows, first: int, stop: int) -> Array | None:
+    """Rows that lie in one inner chunk, which is decoded whole and kept; None where the chunk is missing."""
+    number, row = divmod(first, layout.shard_rows)
+    slot, begin = divmod(row, layout.rows)
+    chunk: Array | None = node.inner_chunk(number, slot)
+    return None if chunk is None else chunk[begin : begin + stop - first]
+
+
+def read_plain(node: Any, layout: WholeRows, first: int, stop: int) -> Array | None:
     """Rows ``first`` up to ``stop``, None where the general way is the better one. `Refused` as there."""
-    shards = range(first // plain.shard_rows, -(-stop // plain.shard_rows))
-    if len(shards) > _FEW_SHARDS or stop - first < plain.rows:
+    shards = range(first // layout.shard_rows, -(-stop // layout.shard_rows))
+    if len(shards) > _FEW_SHARDS:
         return None
-    out = np.empty((stop - first, plain.row_bytes), dtype="u1")
+    out = np.empty((stop - first, layout.row_bytes), dtype="u1")
     for number in shards:
-        low = max(first, number * plain.shard_rows)
-        high = min(stop, (number + 1) * plain.shard_rows)
-        _read_shard(node, plain, number, low, high, out[low - first : high - first])
+        low = max(first, number * layout.shard_rows)
+        high = min(stop, (number + 1) * layout.shard_rows)
+        _read_shard(node, layout, number, low, high, out[low - first : high - first])
     values: Array = out.view(NUMPY_DTYPES[node.dtype]).reshape(stop - first, *node.trailing)
     values.flags.writeable = False
     return values
 
 
-def _read_shard(node: Any, plain: Plain, number: int, first: int, stop: int, out: Array) -> None:
+def _read_shard(node: Any, layout: WholeRows, number: int, first: int, stop: int, out: Array) -> None:
     """Some rows of one shard, as bytes ``[stop - first, row_bytes]``."""
     found = node.shard_entries(number)
     if found is None:
         out[...] = np.frombuffer(node.fill_row.tobytes(), dtype="u1")
         return
     name, entries = found
-    begin = number * plain.shard_rows
-    slot, end = -(-(first - begin) // plain.rows), (stop - begin) // plain.rows
+    begin = number * layout.shard_rows
+    slot, end = -(-(first - begin) // layout.rows), (stop - begin) // layout.rows
+    low, high = begin + slot * layout.rows, begin + end * layout.rows
+    if low > first:
+        _part(node, layout, number, slot - 1, first, min(low, stop), out[: low - first])
+    if stop > max(high, low):
+        _part(node, layout, number, end, high, stop, out[high - first :])
     if slot >= end:
-        out[...] = _octets(node.decoded(first, stop), plain)
         return
-    low, high = begin + slot * plain.rows, begin + end * plain.rows
-    if first < low:
-        out[: low - first] = _octets(node.decoded(first, low), plain)
-    if high < stop:
-        out[high - first :] = _octets(node.decoded(high, stop), plain)
-    chunks = out[low - first : high - first].reshape(end - slot, plain.rows * plain.row_bytes)
-    offsets, lengths = entries[slot:end, 0], entries[slot:end, 1]
-    stored = chunks.shape[1] + 4 * plain.crc
-    if np.count_nonzero(lengths == np.uint64(stored)) * 2 < len(lengths):
-        out[...] = _octets(node.decoded(first, stop), plain)  # sparse: the general way looks at what is there
+    chunks = out[low - first : high - first].reshape(end - slot, layout.rows * layout.row_bytes)
+    wanted, stored = entries[slot:end], chunks.shape[1] + 4 * layout.crc
+    if np.count_nonzero(wanted[:, 1] == np.uint64(stored)) * 2 < len(wanted):
+        out[low - first : high - first] = _octets(node.decoded(low, high), layout)
         return
-    for a, b in _runs(offsets, lengths, stored):
-        if lengths[a] != stored or not _read_run(node, name, int(offsets[a]), plain.crc, chunks[a:b]):
+    for a, b, offset in _runs(wanted, stored):
+        if offset is None or not _read_run(node, name, offset, layout.crc, chunks[a:b]):
             # Not there, not of that size, or damaged: the general way knows, chunk by chunk.
             for i in range(a, b):
-                row = low + i * plain.rows
-                chunks[i] = _octets(node.decoded(row, row + plain.rows), plain).reshape(-1)
+                row = low + i * layout.rows
+                chunks[i] = _octets(node.decoded(row, row + layout.rows), layout).reshape(-1)
 
 
-def _octets(values: Array, plain: Plain) -> Array:
-    return np.frombuffer(values.tobytes(), dtype="u1").reshape(-1, plain.row_bytes)
+def _part(node: Any, layout: WholeRows, number: int, slot: int, first: int, stop: int, out: Array) -> None:
+    """Rows of one inner chunk, which is decoded whole and kept, for its other rows are likely to be asked for next."""
+    chunk = node.inner_chunk(number, slot)
+    begin = number * layout.shard_rows + slot * layout.rows
+    rows = node.fill_row[None] if chunk is None else chunk[first - begin : stop - begin]
+    out[...] = _octets(rows, layout)
 
 
-def _runs(offsets: Array, lengths: Array, stored: int) -> Iterator[tuple[int, int]]:
-    """Ranges of entries that one read can take: each behind the one before, and as long as it should be."""
-    fits = lengths == np.uint64(stored)
-    joined = fits[1:] & fits[:-1] & (offsets[1:] - offsets[:-1] == np.uint64(stored))
-    edges = [0, *(np.flatnonzero(~joined) + 1).tolist(), len(offsets)]
-    for a, b in pairwise(edges):
-        for at in range(a, b, _RUN):
-            yield at, min(at + _RUN, b)
+def _octets(values: Array, layout: WholeRows) -> Array:
+    return np.ascontiguousarray(values).view("u1").reshape(-1, layout.row_bytes)
+
+
+def _runs(entries: Array, stored: int) -> Iterator[tuple[int, int, int | None]]:
+    """Ranges of entries that one read can take, each behind the one before, and where they begin; with None, one entry
+    that is not as long as it should be."""
+    begin, next_offset = 0, -1
+    start: int | None = None
+    for i, (offset, length) in enumerate(entries.tolist()):
+        if i and (length != stored or offset != next_offset or i - begin == _RUN):
+            yield begin, i, start
+            begin = i
+        if begin == i:
+            start = offset if length == stored else None
+        next_offset = offset + stored if length == stored else -1
+    yield begin, len(entries), start
 
 
 def _read_run(node: Any, name: str, offset: int, crc: bool, chunks: Array) -> bool:

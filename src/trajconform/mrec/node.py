@@ -24,7 +24,7 @@ from numcodecs.vlen import VLenUTF8
 
 from trajconform.model.arrays import NUMPY_DTYPES, Array
 from trajconform.model.errors import refuse
-from trajconform.mrec.bulk import Plain, plain_layout, read_plain
+from trajconform.mrec.bulk import WholeRows, read_plain, read_within, whole_rows
 from trajconform.mrec.store import Store
 
 DTYPES = {
@@ -125,6 +125,8 @@ class ArrayNode:
             self._bad("storage transformers are not supported")
         self.codecs = document.get("codecs")
         self.chain = self._chain(self.codecs, self.chunk)
+        self._at_shard: tuple[int, tuple[str, Array]] | None = None
+        """The shard whose index was last asked for."""
 
     # -- metadata ------------------------------------------------------------------------------------------------
 
@@ -275,9 +277,13 @@ class ArrayNode:
         """Rows ``first`` up to ``stop`` as an exact array ``[stop - first, *trailing]``; all must exist."""
         if not self.shape or not 0 <= first <= stop <= self.shape[0]:
             self._bad(f"rows {first} to {stop} are asked for, there are {list(self.shape)}", "MREC-COMMIT-08")
-        if self._plain is not None and stop - first >= self._plain.rows:
-            self.demand((stop - first) * math.prod(self.trailing))
-            found = read_plain(self, self._plain, first, stop)
+        layout, found = self._whole_rows, None
+        if layout is not None and first < stop:
+            if first // layout.rows == (stop - 1) // layout.rows:
+                found = read_within(self, layout, first, stop)
+            elif layout.plain:
+                self.demand((stop - first) * math.prod(self.trailing))
+                found = read_plain(self, layout, first, stop)
             if found is not None:
                 return found
         return self.decoded(first, stop)
@@ -288,18 +294,37 @@ class ArrayNode:
         return self.read((first, *zeros), (stop, *self.shape[1:]))
 
     @cached_property
-    def _plain(self) -> Plain | None:
-        return plain_layout(self)
+    def _whole_rows(self) -> WholeRows | None:
+        return whole_rows(self)
 
     def shard_entries(self, number: int) -> tuple[str, Array] | None:
         """Of the shard with some number along the rows, the file and the index u64[n, 2]; None where it is missing."""
-        key = (number, *(0,) * len(self.trailing))
-        name, shard = self._file(key), self.chain.shard
-        length = self.store.files.size(name)
-        if length is None or shard is None:
+        last = self._at_shard
+        if last is None or last[0] != number:
+            key, shard = self._shard_key(number), self.chain.shard
+            name = self._file(key)
+            length = self.store.files.size(name)
+            if length is None or shard is None:
+                return None
+            counts = tuple(n // c for n, c in zip(self.chunk, shard.chunk, strict=True))
+            entries = self._index(shard, Source(name, 0, length), counts, (key,)).reshape(-1, 2)
+            self._at_shard = last = number, (name, entries)
+        return last[1]
+
+    def inner_chunk(self, number: int, slot: int) -> Array | None:
+        """One inner chunk of whole rows, decoded and kept; None where it is missing."""
+        found, shard = self.shard_entries(number), self.chain.shard
+        if found is None or shard is None:
             return None
-        counts = tuple(n // c for n, c in zip(self.chunk, shard.chunk, strict=True))
-        return name, self._index(shard, Source(name, 0, length), counts, (key,)).reshape(-1, 2)
+        offset, length = found[1][slot].tolist()
+        if offset == length == _MISSING:
+            return None
+        return self._whole(
+            shard.inner, Source(found[0], offset, length), shard.chunk, (self._shard_key(number), self._shard_key(slot))
+        )
+
+    def _shard_key(self, number: int) -> tuple[int, ...]:
+        return (number, *(0,) * len(self.trailing))
 
     @property
     def fill_row(self) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -199,8 +200,7 @@ class MrecFile:
         """The values of one column at each frame of a range, None where the block is absent."""
         stop = min(stop, len(self))
         window = _BlockWindow(self._view, self._blocks[block], first, stop, only=column)
-        found = [window.at(i) for i in range(first, stop)]
-        return [None if b is None else b.columns[column].values for b in found]
+        return window.of(column, first, stop)
 
 
 class _BlockWindow:
@@ -224,6 +224,23 @@ class _BlockWindow:
                 rows, flags = self.values[name], self.masks.get(name)
                 for violation in out_of_range(view, block, name, (low, high + 1), rows, flags, (first, stop)):
                     raise Refused(violation)
+
+    def of(self, column: str, first: int, stop: int) -> list[Array | None]:
+        """The values of a column at each frame of a range, None where the block is absent."""
+        if self.empty:
+            return [None] * (stop - first)
+        values, updates = self.values[column], self.block.updates
+        if updates.starts is None:
+            # A frame past the last update carries it on.
+            found = list(values.reshape(len(values) // updates.size, updates.size, *values.shape[1:]))
+            return [*found[: stop - first], *found[-1:] * (stop - first - len(found))]
+        low = max(updates.find(first), 0)
+        starts = (updates.starts[low : updates.find(stop - 1) + 2] - np.uint64(self.begin)).tolist()
+        pieces = [None, *(values[a:b] for a, b in pairwise(starts))]
+        ordinals = np.array(range(first, stop), dtype="<u8")
+        assert updates.ordinals is not None
+        which = np.searchsorted(updates.ordinals, ordinals, side="right") - low
+        return [pieces[i] for i in which.tolist()]
 
     def at(self, ordinal: int) -> Block | None:
         """The block as frame ``ordinal`` carries it, None where it is absent."""

@@ -17,8 +17,7 @@ import threading
 import zipfile
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -160,21 +159,17 @@ class FolderFiles:
                 os.close(self._open.pop(old).number)
         return opened
 
-    @contextmanager
-    def _using(self, name: str) -> Iterator[_Handle | None]:
-        """An open file that no other thread closes meanwhile, None where there is none."""
+    def _use(self, name: str) -> _Handle | None:
+        """An open file that no other thread closes until `_leave`, None where there is none."""
         with self._lock:
             found = self._handle(name)
             if found:
                 found.users += 1
-        try:
-            yield found
-        except OSError as error:
-            raise refuse("MREC-RECORD-11", name, f"cannot be read: {error.strerror}") from None
-        finally:
-            if found:
-                with self._lock:
-                    found.users -= 1
+            return found
+
+    def _leave(self, found: _Handle) -> None:
+        with self._lock:
+            found.users -= 1
 
     def size(self, name: str) -> int | None:
         with self._lock:
@@ -183,20 +178,34 @@ class FolderFiles:
 
     def read(self, name: str, start: int, length: int) -> bytes:
         pieces: list[bytes] = []
-        with self._using(name) as found:
-            while found and length > 0:
+        found = self._use(name)
+        if not found:
+            return b""
+        try:
+            while length > 0:
                 piece = os.pread(found.number, min(length, 1 << 30), start)
                 if not piece:
                     break
                 pieces.append(piece)
                 start += len(piece)
                 length -= len(piece)
+        except OSError as error:
+            raise refuse("MREC-RECORD-11", name, f"cannot be read: {error.strerror}") from None
+        finally:
+            self._leave(found)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def scatter(self, name: str, start: int, places: Sequence[Array]) -> int | None:
         """`read_into`, None where it takes more than one call of the system."""
-        with self._using(name) as found:
-            return _scatter(found.number, start, places) if found else None
+        found = self._use(name)
+        if not found:
+            return None
+        try:
+            return _scatter(found.number, start, places)
+        except OSError:
+            return None  # `read` says what is wrong
+        finally:
+            self._leave(found)
 
     def names(self, folder: str) -> list[str]:
         path = self._folder(folder)
