@@ -9,18 +9,25 @@ into the result and their checksums beside it. Chunks of which a part is wanted,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import google_crc32c
 import numpy as np
+import zstandard
+from numcodecs.shuffle import Shuffle
 
 from trajconform.model.arrays import NUMPY_DTYPES, Array
 from trajconform.mrec.store import read_into
 
 _RUN = 500
 """Chunks read by one call: two buffers each, of which the system takes 1,024."""
+_READ_BYTES = 4 * 1024 * 1024
+"""Packed chunks that lie close are read so many bytes at once."""
+_GAP_BYTES = 4096
+_MISSING = 2**64 - 1
 _FEW_SHARDS = 64
 """More are for the general way, which lists what is there."""
 
@@ -30,6 +37,7 @@ class WholeRows:
     """Shards whose inner chunks are whole rows: how many rows an inner chunk and a shard have, and the bytes of a row.
 
     ``plain``: the inner chunks are nothing but little-endian values, and with ``crc`` a CRC-32C behind them.
+    ``packed``: that with the size of a shuffle before it (0 for none) and a compressor, 0 and "" where it is plain.
     """
 
     rows: int
@@ -37,6 +45,7 @@ class WholeRows:
     row_bytes: int
     plain: bool
     crc: bool
+    packed: tuple[int, str] | None = None
 
 
 def whole_rows(node: Any) -> WholeRows | None:
@@ -51,9 +60,17 @@ def whole_rows(node: Any) -> WholeRows | None:
     if dtype != "string":
         size = NUMPY_DTYPES[dtype].itemsize
         row_bytes, wide = size * math.prod(node.trailing), size > 1
-    plain = bool(row_bytes) and not inner.orders and not (inner.big and wide)
-    plain = plain and inner.after in ((), (("crc32c", 0),))
-    return WholeRows(shard.chunk[0], node.chunk[0], row_bytes, plain, bool(inner.after))
+    straight = bool(row_bytes) and not inner.orders and not (inner.big and wide)
+    after, crc, shuffle, compressor = list(inner.after), False, 0, ""
+    if after and after[-1][0] == "crc32c":
+        crc = bool(after.pop())
+    if after and after[-1][0] in ("gzip", "zstd"):
+        compressor = after.pop()[0]
+    if after and compressor and after[-1][0] == "numcodecs.shuffle" and row_bytes * shard.chunk[0] % after[-1][1] == 0:
+        shuffle = after.pop()[1]
+    packed = (shuffle, compressor) if straight and compressor and not after else None
+    plain = straight and not compressor and not after
+    return WholeRows(shard.chunk[0], node.chunk[0], row_bytes, plain, crc, packed)
 
 
 def read_within(node: Any, layout: WholeRows, first: int, stop: int) -> Array | None:
@@ -64,7 +81,7 @@ def read_within(node: Any, layout: WholeRows, first: int, stop: int) -> Array | 
     return None if chunk is None else chunk[begin : begin + stop - first]
 
 
-def read_plain(node: Any, layout: WholeRows, first: int, stop: int) -> Array | None:
+def read_through(node: Any, layout: WholeRows, first: int, stop: int) -> Array | None:
     """Rows ``first`` up to ``stop``, None where the general way is the better one. `Refused` as there."""
     shards = range(first // layout.shard_rows, -(-stop // layout.shard_rows))
     if len(shards) > _FEW_SHARDS:
@@ -97,6 +114,16 @@ def _read_shard(node: Any, layout: WholeRows, number: int, first: int, stop: int
         return
     chunks = out[low - first : high - first].reshape(end - slot, layout.rows * layout.row_bytes)
     wanted, stored = entries[slot:end], chunks.shape[1] + 4 * layout.crc
+    if not layout.plain:
+        unpack, strict = _unpacker(layout, chunks.shape[1]), node.dtype == "bool"
+        there = np.flatnonzero((wanted != np.uint64(_MISSING)).any(axis=1))
+        if len(there) < len(wanted):
+            chunks[...] = np.tile(_octets(node.fill_row[None], layout)[0], layout.rows)
+        for i, data in zip(there.tolist(), _stored(node, name, wanted[there]), strict=True):
+            row = begin + (slot + i) * layout.rows
+            if unpack is None or not unpack(data, chunks[i]) or (strict and bool((chunks[i] > 1).any())):
+                _part(node, layout, number, slot + i, row, row + layout.rows, chunks[i], False)
+        return
     if np.count_nonzero(wanted[:, 1] == np.uint64(stored)) * 2 < len(wanted):
         out[low - first : high - first] = _octets(node.decoded(low, high), layout)
         return
@@ -108,12 +135,66 @@ def _read_shard(node: Any, layout: WholeRows, number: int, first: int, stop: int
                 chunks[i] = _octets(node.decoded(row, row + layout.rows), layout).reshape(-1)
 
 
-def _part(node: Any, layout: WholeRows, number: int, slot: int, first: int, stop: int, out: Array) -> None:
-    """Rows of one inner chunk, which is decoded whole and kept, for its other rows are likely to be asked for next."""
-    chunk = node.inner_chunk(number, slot)
+def _part(
+    node: Any, layout: WholeRows, number: int, slot: int, first: int, stop: int, out: Array, keep: bool = True
+) -> None:
+    """Rows of one inner chunk, kept decoded where its other rows are likely to be asked for next."""
+    chunk = node.inner_chunk(number, slot, keep)
     begin = number * layout.shard_rows + slot * layout.rows
     rows = node.fill_row[None] if chunk is None else chunk[first - begin : stop - begin]
-    out[...] = _octets(rows, layout)
+    out.reshape(-1, layout.row_bytes)[...] = _octets(rows, layout)
+
+
+def _stored(node: Any, name: str, entries: Array) -> Iterator[bytes]:
+    """What is stored of each entry, read many at once where they lie close."""
+    data, base = b"", 0
+    listed = entries.tolist()
+    for i, (offset, length) in enumerate(listed):
+        if not base <= offset <= offset + length <= base + len(data):
+            stop = offset + length
+            for later, more in listed[i + 1 : i + _RUN]:
+                if not stop <= later <= stop + _GAP_BYTES or later + more - offset > _READ_BYTES:
+                    break
+                stop = later + more
+            data, base = node.store.files.read(name, offset, stop - offset), offset
+        yield data[offset - base : offset - base + length]
+
+
+def _unpacker(layout: WholeRows, size: int) -> Callable[[bytes, Array], bool] | None:
+    """A function that unpacks what is stored of a chunk into so many bytes, False where it does not come out as such."""
+    if layout.packed is None or size > _READ_BYTES:
+        return None
+    unshuffle = Shuffle(layout.packed[0]).decode if layout.packed[0] else None
+    gzip = layout.packed[1] == "gzip"
+    stream = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+
+    def unpack(data: bytes, out: Array) -> bool:
+        if layout.crc:
+            if len(data) < 4 or google_crc32c.value(data[:-4]) != int.from_bytes(data[-4:], "little"):
+                return False
+            data = data[:-4]
+        try:
+            if gzip:
+                inflate = zlib.decompressobj(31)
+                plain = inflate.decompress(data, size + 1)
+                if not inflate.eof or inflate.unused_data:
+                    return False
+            elif zstandard.get_frame_parameters(data).content_size == size:
+                plain = stream.decompress(data, allow_extra_data=False)
+            else:
+                return False
+        except (zlib.error, zstandard.ZstdError):
+            return False
+        if len(plain) != size:
+            return False
+        values = np.frombuffer(plain, dtype="u1")
+        if unshuffle:
+            unshuffle(values, out)
+        else:
+            out[...] = values
+        return True
+
+    return unpack
 
 
 def _octets(values: Array, layout: WholeRows) -> Array:

@@ -13,6 +13,7 @@ import math
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
@@ -20,11 +21,12 @@ from typing import Any, NoReturn
 import google_crc32c
 import numpy as np
 import zstandard
+from numcodecs.shuffle import Shuffle
 from numcodecs.vlen import VLenUTF8
 
 from trajconform.model.arrays import NUMPY_DTYPES, Array
 from trajconform.model.errors import refuse
-from trajconform.mrec.bulk import WholeRows, read_plain, read_within, whole_rows
+from trajconform.mrec.bulk import WholeRows, read_through, read_within, whole_rows
 from trajconform.mrec.store import Store
 
 DTYPES = {
@@ -281,9 +283,9 @@ class ArrayNode:
         if layout is not None and first < stop:
             if first // layout.rows == (stop - 1) // layout.rows:
                 found = read_within(self, layout, first, stop)
-            elif layout.plain:
+            elif layout.row_bytes:
                 self.demand((stop - first) * math.prod(self.trailing))
-                found = read_plain(self, layout, first, stop)
+                found = read_through(self, layout, first, stop)
             if found is not None:
                 return found
         return self.decoded(first, stop)
@@ -311,17 +313,16 @@ class ArrayNode:
             self._at_shard = last = number, (name, entries)
         return last[1]
 
-    def inner_chunk(self, number: int, slot: int) -> Array | None:
-        """One inner chunk of whole rows, decoded and kept; None where it is missing."""
+    def inner_chunk(self, number: int, slot: int, keep: bool = True) -> Array | None:
+        """One inner chunk of whole rows, decoded, and kept so for the next who asks; None where it is missing."""
         found, shard = self.shard_entries(number), self.chain.shard
         if found is None or shard is None:
             return None
         offset, length = found[1][slot].tolist()
         if offset == length == _MISSING:
             return None
-        return self._whole(
-            shard.inner, Source(found[0], offset, length), shard.chunk, (self._shard_key(number), self._shard_key(slot))
-        )
+        key = (self._shard_key(number), self._shard_key(slot))
+        return self._whole(shard.inner, Source(found[0], offset, length), shard.chunk, key, keep)
 
     def _shard_key(self, number: int) -> tuple[int, ...]:
         return (number, *(0,) * len(self.trailing))
@@ -497,7 +498,9 @@ class ArrayNode:
         if bool((end[order][:-1] > begin[order][1:]).any()):
             self._undecodable(source, "entries of the shard index overlap")
 
-    def _whole(self, chain: Chain, source: Source, extents: tuple[int, ...], key: tuple[Any, ...]) -> Array:
+    def _whole(
+        self, chain: Chain, source: Source, extents: tuple[int, ...], key: tuple[Any, ...], keep: bool = True
+    ) -> Array:
         """One whole decoded chunk, from the cache where it was decoded before."""
         cached = self.store.cache.get((self.path, "chunk", key))
         if cached is not None:
@@ -518,7 +521,8 @@ class ArrayNode:
         for order in reversed(chain.orders):
             values = values.transpose(np.argsort(order))
         weight = values.size * (_STRING_BYTES if self.dtype == "string" else values.itemsize)
-        self.store.cache.put((self.path, "chunk", key), values, weight)
+        if keep:
+            self.store.cache.put((self.path, "chunk", key), values, weight)
         return values
 
     def _decode(self, chain: Chain, source: Source, shape: tuple[int, ...]) -> Array:
@@ -610,8 +614,12 @@ class ArrayNode:
         return b"".join(pieces)
 
     def _unzstd(self, data: bytes, source: Source, room: int) -> bytes:
+        stream = zstandard.ZstdDecompressor(max_window_size=1 << 27)
         try:
-            reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(data, read_across_frames=True)
+            if zstandard.get_frame_parameters(data).content_size == room:
+                with suppress(zstandard.ZstdError):  # more than one frame, or damaged: below
+                    return stream.decompress(data, allow_extra_data=False)
+            reader = stream.stream_reader(data, read_across_frames=True)
             out = bytes(reader.read(room + 1)) if room < 1 << 20 else _read_some(reader, room + 1)
         except (zstandard.ZstdError, MemoryError, ValueError) as error:
             self._undecodable(source, f"zstd: {error}")
@@ -694,7 +702,9 @@ def _read_some(reader: Any, limit: int) -> bytes:
 
 def _unshuffle(data: bytes, size: int) -> bytes:
     whole = len(data) // size * size
-    return np.frombuffer(data[:whole], dtype="u1").reshape(size, -1).T.tobytes() + data[whole:]
+    if whole == len(data):
+        return bytes(Shuffle(size).decode(data))
+    return bytes(Shuffle(size).decode(data[:whole])) + data[whole:]
 
 
 def _common(

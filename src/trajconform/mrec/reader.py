@@ -28,7 +28,7 @@ from trajconform.mrec.rules.together import out_of_range, references
 from trajconform.mrec.store import Store
 from trajconform.mrec.view import BlockView, View
 
-WINDOW_BYTES = 32 * 1024 * 1024
+WINDOW_BYTES = 8 * 1024 * 1024
 _WINDOW_FRAMES = 4096
 
 
