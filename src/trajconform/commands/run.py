@@ -27,6 +27,8 @@ Examples:
   trajconform run --driver molrs --topic regular       one topic
   trajconform run --clause MREC-COMMIT-03 --keep out   one clause, failures kept in out/
   trajconform run --case 'otj/tail/*' --json report.json
+  trajconform run --driver molrs --role crash          kill a writer at random moments, look at what is left
+  trajconform run --role crash --kills 100 --seed 7    more often, at other moments; the same seed repeats them
 
 \b
 Exit status: 0 conforms (or fails just as recorded), 1 does not, 2 no judgement was possible.
@@ -53,6 +55,14 @@ Exit status: 0 conforms (or fails just as recorded), 1 does not, 2 no judgement 
     metavar="DIR",
     help="Keep input, requests, replies and the expected reply of each failing case in DIR.",
 )
+@click.option(
+    "--kills",
+    type=click.IntRange(1, 100_000),
+    default=2,
+    show_default=True,
+    help="Kills in each crash case; a writer that is held still is looked at four times as often.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the moments of crash cases.")
 @click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="Write the report as JSON.")
 @click.option("--expect", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Known failures (YAML).")
 @click.option("--no-expect", is_flag=True, help="Judge without the known failures that lie beside a driver.")
@@ -71,6 +81,8 @@ def command(
     jobs: int,
     timeout: float | None,
     keep: Path | None,
+    kills: int,
+    seed: int,
     json_path: Path | None,
     expect: Path | None,
     no_expect: bool,
@@ -87,6 +99,7 @@ def command(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     from trajconform import kit
     from trajconform.harness.baseline import hold_against, load_expectations
+    from trajconform.harness.crash import CrashPlan
     from trajconform.harness.drivertoml import DriverSpec, resolve_driver
     from trajconform.harness.runner import run_cases
     from trajconform.spec.catalogue import load_catalogue
@@ -131,6 +144,7 @@ def command(
             progress=tick,
             selection=selection,
             catalogue=catalogue,
+            plan=CrashPlan(kills, seed),
         )
     if expected is not None:
         every = {case.id for case in cases}

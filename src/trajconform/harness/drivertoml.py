@@ -129,7 +129,7 @@ def _reference_object() -> object:
     return importlib.import_module("trajconform.harness.reference").ReferenceDriver()
 
 
-REFERENCE = InProcess("reference", _reference_object, "trajconform")
+REFERENCE = InProcess("reference", _reference_object, "trajconform", "trajconform.harness.reference:ReferenceDriver")
 """The bundled implementation in this process."""
 
 
@@ -206,7 +206,8 @@ def _python_object(module: str, attribute: str) -> InProcess:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise TrajconformError(f"cannot load the driver {module}:{attribute}: {error}") from error
-    return InProcess(f"{module}:{attribute}", found if callable(found) else lambda: found, module)
+    name = f"{module}:{attribute}"
+    return InProcess(name, found if callable(found) else lambda: found, module, name)
 
 
 def _drivers() -> Path:

@@ -40,6 +40,8 @@ class InProcess:
     name: str
     factory: Callable[[], object]
     module: str = ""
+    attribute: str = ""
+    """``module:attribute`` under which another process finds the same; empty where none can."""
 
 
 class InProcessDriver:

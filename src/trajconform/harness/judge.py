@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from trajconform.harness import formats
+from trajconform.harness.crash import CrashPlan, Launcher, judge_crash
 from trajconform.harness.protocol import Answer, DriverFault
 from trajconform.harness.verdicts import Exchange, Verdict
 from trajconform.model.errors import Refused, TrajconformError
@@ -44,16 +45,23 @@ class Outcome:
     expected: Any = None
     call: int | None = None
     note: str = ""
+    blames: tuple[str, ...] = ()
+    """The clauses of the case that are broken, where it can tell; empty: all that the case judges."""
 
 
 @dataclass
 class Bench:
-    """A case at work: its driver, its folder, what was said so far, and what the driver can do."""
+    """A case at work: its driver, its folder, what was said so far, and what the driver can do.
+
+    ``launcher`` and ``plan`` are for crash cases: processes of their own, and how often they are killed.
+    """
 
     driver: Driver
     folder: Path
     features: frozenset[str]
     exchanges: list[Exchange] = field(default_factory=list)
+    launcher: Launcher | None = None
+    plan: CrashPlan = field(default_factory=CrashPlan)
 
     def ask(self, op: str, params: Mapping[str, Any]) -> Answer:
         """Send a request and write both sides down."""
@@ -99,8 +107,8 @@ def judge(case: Case, bench: Bench) -> Outcome:
     """Run one case. `DriverFault` where the driver gave no answer."""
     if case.role == "writer":
         return _judge_writer(case, bench)
-    if case.role not in ("reader", "store"):
-        raise TrajconformError(f"{case.path}: {case.id}: there is no way to run a case of role {case.role}")
+    if case.role == "crash":
+        return judge_crash(case, bench)
     files = input_files(case)
     before = snapshot_of(files)
     path = write_input(case, files, bench.folder)

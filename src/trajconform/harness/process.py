@@ -14,7 +14,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -34,6 +34,7 @@ _CHUNK = 1 << 18
 _TAIL = 1 << 16
 _SHOWN_LOG = 8192
 _STARTS = 3
+_STILL = 5.0
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,48 @@ class DriverProcess:
         self._logged = 0
         self._open = {self._out, self._err}
         self._requests = 0
+        self._request: dict[str, Any] = {"op": "", "id": 0}
 
     def ask(self, op: str, params: Mapping[str, Any], seconds: float) -> Answer:
         """Send one request and wait for its answer. `DriverFault` where none comes that could be one."""
+        return decode_reply(self._exchange(self._message(op, params), op, seconds), self._request)
+
+    def send(self, op: str, params: Mapping[str, Any], seconds: float) -> None:
+        """Send one request and do not wait for its answer: `receive` or `killed_answer` comes next."""
+        self._exchange(self._message(op, params), op, seconds, only_send=True)
+
+    def receive(self, seconds: float) -> Answer:
+        """The answer to the request that was sent. `DriverFault` where none comes that could be one."""
+        return decode_reply(self._exchange(b"", self._request["op"], seconds), self._request)
+
+    def killed_answer(self) -> Answer | None:
+        """Kill the process now; the answer to the request that was sent, where one had come whole until then."""
+        self.kill()
+        end = self._received.find(b"\n")
+        return decode_reply(bytes(self._received[:end]), self._request) if end >= 0 else None
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Hold the process group still; `DriverFault` where it has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGSTOP)
+        try:
+            deadline = time.monotonic() + _STILL
+            while not _stands_still(self._process.pid):
+                if self._status() is not None:
+                    raise self._death(self._request["op"])
+                if time.monotonic() > deadline:
+                    raise DriverFault("hang", f"could not be held still within {_STILL:g} s")
+                time.sleep(0.0005)
+            yield
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGCONT)
+
+    def _message(self, op: str, params: Mapping[str, Any]) -> bytes:
         self._requests += 1
-        request = {"id": self._requests, "op": op, **params}
-        return decode_reply(self._exchange(encode_message(request), op, seconds), request)
+        self._request = {"id": self._requests, "op": op, **params}
+        return encode_message(self._request)
 
     def ended(self) -> str:
         """How the process ended by itself (``exited with status 1``), or nothing while it runs."""
@@ -136,7 +173,7 @@ class DriverProcess:
         self._in = self._out = self._err = -1
         self._open = set()
 
-    def _exchange(self, data: bytes, op: str, seconds: float) -> bytes:
+    def _exchange(self, data: bytes, op: str, seconds: float, *, only_send: bool = False) -> bytes:
         deadline = time.monotonic() + seconds
         checked = time.monotonic()
         scanned = 0
@@ -148,6 +185,8 @@ class DriverProcess:
         if pending:
             poller.register(self._in, select.POLLOUT)
         while True:
+            if only_send and not pending:
+                return b""
             end = self._received.find(b"\n", scanned)
             if end > self._limits.reply_bytes or (end < 0 and len(self._received) > self._limits.reply_bytes):
                 size = f"more than {self._limits.reply_bytes / MIB:g} MiB without the end of a line"
@@ -360,6 +399,12 @@ def _ending(status: int) -> str:
         return f"was killed by {signal.Signals(-status).name} (signal {-status})"
     except ValueError:
         return f"was killed by signal {-status}"
+
+
+def _stands_still(leader: int) -> bool:
+    """Whether a process that was told to stop has, with all its threads."""
+    found = os.waitid(os.P_PID, leader, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+    return found is not None and found.si_code == os.CLD_STOPPED
 
 
 def _resident(pid: int) -> int:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from trajconform import __version__
+from trajconform.harness.crash import CrashPlan, Launcher
 from trajconform.harness.drivertoml import DriverSpec
 from trajconform.harness.inprocess import InProcess, InProcessDriver
 from trajconform.harness.judge import Bench, Outcome, judge, skip_reason
@@ -42,6 +43,7 @@ class _Settings:
     evidence_of_all: bool
     catalogue: Catalogue | None
     scratch: Path
+    plan: CrashPlan
 
 
 def run_cases(
@@ -55,23 +57,25 @@ def run_cases(
     selection: Mapping[str, Any] | None = None,
     evidence: str = "failures",
     catalogue: Catalogue | None = None,
+    plan: CrashPlan | None = None,
 ) -> RunResult:
     """Judge a driver by cases.
 
     ``jobs`` driver processes work at a time (one, in process). ``keep`` is a folder that gets, for each FAIL and
     ERROR, the files, requests, replies, the expected reply and the log. ``evidence="all"`` keeps exchanges of cases
     that passed, too. ``progress`` is called in this thread after each case. With a ``catalogue`` a verdict counts only
-    for the clauses of a case that bind what was asked (`judged_clauses`). Ctrl-C ends the run with what was found so
-    far. `TrajconformError` where there is no driver to judge: not set up, not there, never answering `hello`, or
-    claiming in it what its ``driver.toml`` does not.
+    for the clauses of a case that bind what was asked (`judged_clauses`). ``plan`` says how often crash cases kill, and
+    when. Ctrl-C ends the run with what was found so far. `TrajconformError` where there is no driver to judge: not set
+    up, not there, never answering `hello`, or claiming in it what its ``driver.toml`` does not.
     """
     if isinstance(driver, DriverSpec):
         _check_startable(driver)
     else:
         jobs = 1
+    plan = plan or CrashPlan()
     started, begun = datetime.now(UTC), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="trajconform-", dir=_memory(), ignore_cleanup_errors=True) as scratch:
-        settings = _Settings(keep, evidence == "all", catalogue, Path(scratch))
+        settings = _Settings(keep, evidence == "all", catalogue, Path(scratch), plan)
         pool = _Pool(driver, cases, max(1, min(jobs, len(cases))), request_seconds, settings)
         interrupted = pool.run(progress)
     return RunResult(
@@ -85,6 +89,8 @@ def run_cases(
         interrupted=interrupted,
         selection=dict(selection or {}),
         notes=tuple(pool.notes()),
+        kills=plan.kills,
+        seed=plan.seed,
     )
 
 
@@ -116,6 +122,7 @@ class _Pool:
         self.source, self.cases, self.jobs, self.settings = source, cases, jobs, settings
         self.results: dict[int, CaseResult] = {}
         self._drivers = [_make_driver(source, request_seconds) for _ in range(jobs)]
+        self._launcher = Launcher(source, request_seconds)
         self._hello: dict[str, Any] | None = None
         self._start_fault = ""
         self._next = iter(enumerate(cases))
@@ -152,6 +159,7 @@ class _Pool:
         self._stop.set()
         for driver in self._drivers:
             driver.kill()
+        self._launcher.kill()
         deadline = time.monotonic() + 5
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -214,7 +222,7 @@ class _Pool:
                 outcome = Outcome(Verdict.SKIP, reason)
             else:
                 folder.mkdir()
-                bench = Bench(driver, folder, features)
+                bench = Bench(driver, folder, features, launcher=self._launcher, plan=self.settings.plan)
                 outcome = judge(case, bench)
         except DriverFault as fault:
             if self._hello is None:
@@ -253,6 +261,8 @@ class _Pool:
 
     def _result(self, case: Case, outcome: Outcome, bench: Bench | None, stderr: str, seconds: float) -> CaseResult:
         shown = outcome.verdict not in _QUIET or self.settings.evidence_of_all
+        catalogue = self.settings.catalogue
+        judges = outcome.blames or (judged_clauses(case, catalogue, outcome.verdict) if catalogue else ())
         return CaseResult(
             case=case.id,
             title=case.title,
@@ -269,7 +279,7 @@ class _Pool:
             seconds=seconds,
             stderr=stderr,
             note=outcome.note,
-            judges=judged_clauses(case, self.settings.catalogue, outcome.verdict) if self.settings.catalogue else (),
+            judges=judges,
         )
 
 

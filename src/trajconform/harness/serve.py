@@ -1,4 +1,7 @@
-"""A Python object as a driver program: JSON Lines on standard input and output (see `harness/PROTOCOL.md`)."""
+"""A Python object as a driver program: JSON Lines on standard input and output (see `harness/PROTOCOL.md`).
+
+``python -m trajconform.harness.serve module:attribute`` serves what `resolve_driver` finds under that name.
+"""
 
 from __future__ import annotations
 
@@ -33,3 +36,12 @@ def _answer(target: object, request: dict[str, Any], name: str) -> dict[str, Any
     if trace:
         print(trace, file=sys.stderr, flush=True)
     return message
+
+
+if __name__ == "__main__":
+    from trajconform.harness.drivertoml import resolve_driver
+    from trajconform.harness.inprocess import InProcess
+
+    found = resolve_driver(sys.argv[1])
+    assert isinstance(found, InProcess)
+    serve(found.factory(), found.name)

@@ -150,6 +150,9 @@ class RunResult:
     selection: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     """What is worth knowing about the driver beyond single cases (it ended by itself between cases ...)."""
+    kills: int = 0
+    """How often each crash case killed its writer; with ``seed`` it says at which moments."""
+    seed: int = 0
     deviations: tuple[Deviation, ...] | None = None
     """None: held against no known failures. Empty: exactly as expected."""
 

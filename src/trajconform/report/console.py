@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -54,7 +54,7 @@ def render_run(
     news = [r for r in bad if show_expected or r.case not in expected]
     for result in news[:most_failures]:
         console.print()
-        console.print(_failure(result, clauses, driver_argument))
+        console.print(_failure(result, run, clauses, driver_argument))
     if len(news) > most_failures:
         console.print(f"\n[dim]... {len(news) - most_failures} more failures; --failures {len(news)} shows all[/dim]")
     if expected and not show_expected:
@@ -144,7 +144,9 @@ def _clause_table(judged: Mapping[str, ClauseResult], clauses: Mapping[str, Clau
     return table
 
 
-def _failure(result: CaseResult, clauses: Mapping[str, Clause], driver_argument: str | None) -> RenderableType:
+def _failure(
+    result: CaseResult, run: RunResult, clauses: Mapping[str, Clause], driver_argument: str | None
+) -> RenderableType:
     from rich.console import Group
 
     head = Text.assemble((result.verdict.value, STYLES[result.verdict]), "  ", (result.case, "bold"))
@@ -152,7 +154,9 @@ def _failure(result: CaseResult, clauses: Mapping[str, Clause], driver_argument:
     rows.add_column(no_wrap=True, style="dim", min_width=8)
     rows.add_column(overflow="fold")
     rows.add_row("case", Text(result.title))
-    for clause_id in (*result.blamed, *(name for name in result.clauses if name not in result.blamed)):
+    # A crash case names all that a crash can bring to light; what else it looks for would bury what it found.
+    others = () if result.role == "crash" else (name for name in result.clauses if name not in result.blamed)
+    for clause_id in (*result.blamed, *others):
         clause = clauses.get(clause_id)
         if clause:
             rows.add_row(
@@ -171,7 +175,8 @@ def _failure(result: CaseResult, clauses: Mapping[str, Clause], driver_argument:
         rows.add_row("log", Text(shown(result.stderr.strip()[-600:])))
     if result.kept:
         rows.add_row("kept in", Text(result.kept))
-    rows.add_row("repeat", Text(repeat_command(result.case, driver_argument)))
+    more = ["--kills", str(run.kills), "--seed", str(run.seed)] if result.role == "crash" else []
+    rows.add_row("repeat", Text(repeat_command(result.case, driver_argument, more)))
     return Group(head, Padding(rows, (0, 0, 0, 2)))
 
 
@@ -182,10 +187,10 @@ def shown(text: str, most: int = 2000) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
 
 
-def repeat_command(case: str, driver_argument: str | None) -> str:
+def repeat_command(case: str, driver_argument: str | None, more: Sequence[str] = ()) -> str:
     """The command line that runs one case again and keeps its evidence."""
     driver = ["--driver", driver_argument] if driver_argument else []
-    return shlex.join(["trajconform", "run", *driver, "--case", case, "--keep", "evidence"])
+    return shlex.join(["trajconform", "run", *driver, "--case", case, *more, "--keep", "evidence"])
 
 
 def _summary(run: RunResult, judged: Mapping[str, ClauseResult]) -> Text:

@@ -45,6 +45,7 @@ def report_document(run: RunResult, catalogue: Catalogue, driver_argument: str |
         "seconds": round(run.seconds, 3),
         "jobs": run.jobs,
         "selection": run.selection,
+        "crashes": {"kills": run.kills, "seed": run.seed},
         "planned": run.planned,
         "interrupted": run.interrupted,
         "exit_status": run.exit_status,

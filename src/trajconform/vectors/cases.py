@@ -26,11 +26,13 @@ ROLES = ("reader", "store", "writer", "crash")
 GOLDEN_FOLDERS = {"mrec": "stores", "otj": "files"}
 _KEYS = {
     "title", "description", "clauses", "role", "input", "read", "script", "expect", "lacking", "compare", "free",
-    "needs", "each",
+    "needs", "crash", "each",
 }  # fmt: skip
 _MEMBER_KEYS = _KEYS - {"each", "role"} | {"name", "defects"}
 _INPUT_KEYS = {"golden", "nodes", "defects", "packed"}
 _CALLS = ("create", "append", "flush", "close", "reopen", "uncommit")
+CRASHES = ("kill", "freeze", "trace")
+"""What befalls the writer of a crash case: it is killed, held still and looked at, or its system calls are recorded."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class Case:
     lacking: Mapping[str, Any] = field(default_factory=dict)
     read_frames: tuple[int, int] | None = None
     script: tuple[Mapping[str, Any], ...] = ()
+    crash: str = ""
 
 
 # -- loading -------------------------------------------------------------------------------------------------------
@@ -329,11 +332,15 @@ def _case(
         for call in script:
             if len(set(call) & set(_CALLS)) != 1 or set(call) - {*_CALLS, "refused"}:
                 raise _Fault(f"a call is one of {', '.join(_CALLS)}, perhaps with refused: {call}", "script")
+        if role == "crash":
+            _check_crash(body, script, keys)
     elif not given.get("golden") and not given.get("nodes"):
         raise _Fault("a case of a reader or store has an input: golden or nodes", *keys, "input")
     if given.get("golden") and not _golden_file(root, format_name, given["golden"]).exists():
         raise _Fault(f"there is no golden {given['golden']!r} of {format_name}", *keys, "input")
-    if "expect" not in body and role != "writer":
+    if "crash" in body and role != "crash":
+        raise _Fault("crash goes with the role crash", *keys, "crash")
+    if "expect" not in body and role not in ("writer", "crash"):
         raise _Fault("a case says what it expects", *keys, "expect")
     read = body.get("read") or {}
     return Case(
@@ -353,7 +360,21 @@ def _case(
         lacking=body.get("lacking") or {},
         read_frames=tuple(read["frames"]) if "frames" in read else None,
         script=script,
+        crash=body.get("crash", ""),
     )
+
+
+def _check_crash(body: Mapping[str, Any], script: Sequence[Mapping[str, Any]], keys: tuple[str | int, ...]) -> None:
+    """What a crash case is made of: one create, frames, flushes and a close, all of them accepted."""
+    if body.get("crash") not in CRASHES:
+        raise _Fault(f"crash is one of {', '.join(CRASHES)}, not {body.get('crash')!r}", *keys, "crash")
+    if "expect" in body:
+        raise _Fault("a crash case expects what its appends present, and says nothing more", *keys, "expect")
+    ops = [next(name for name in _CALLS if name in call) for call in script]
+    if ops[0] != "create" or ops[-1] != "close" or set(ops[1:-1]) - {"append", "flush"} or "append" not in ops:
+        raise _Fault("the script of a crash case is create, appends and flushes, and close", *keys, "script")
+    if any(call.get("refused") for call in script):
+        raise _Fault("no call of a crash case is refused", *keys, "script")
 
 
 # -- goldens -------------------------------------------------------------------------------------------------------
@@ -584,6 +605,36 @@ def _script_declaration(case: Case) -> Mapping[str, Any]:
 
         return schema_of(_nodes(case))
     return {}
+
+
+def presented_frames(case: Case) -> list[dict[str, Any]]:
+    """The frames of a script as a reader hands them back, in the reply form: what each append presents, with the blocks
+    and the cell that it does not present carried forward.
+
+    `TrajconformError` where a reader would hand back something else than what was presented: a key left to its fill, a
+    value that another tag or a precision changes, a time for some frames only.
+    """
+    blocks: dict[str, Any] = {}
+    cell: Any = None
+    out: list[dict[str, Any]] = []
+    declared = _script_declaration(case)
+    tags = {key: entry["dtype"] for key, entry in (declared.get("meta") or {}).items()}
+    columns = [c for b in (declared.get("blocks") or {}).values() for c in b["columns"].values()]
+    if any("precision" in column for column in columns):
+        raise TrajconformError(f"{case.path}: {case.id}: a declared precision may change what is presented")
+    for call in script_calls(case):
+        if call.op != "append":
+            continue
+        frame = call.params["frame"]
+        if {key: value["dtype"] for key, value in frame["meta"].items()} != tags:
+            raise TrajconformError(f"{case.path}: {case.id}: a frame presents every key with its declared tag")
+        blocks = blocks | frame["blocks"]
+        cell = frame.get("cell", cell)
+        made = {name: call.params[name] for name in ("step", "time") if name in call.params}
+        out.append({**made, "meta": frame["meta"], "blocks": blocks, **({"cell": cell} if cell else {})})
+    if len({"time" in frame for frame in out}) > 1:
+        raise TrajconformError(f"{case.path}: {case.id}: times are all or nothing")
+    return out
 
 
 def _shape(data: Any) -> list[int]:

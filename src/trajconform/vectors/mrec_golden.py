@@ -191,6 +191,8 @@ def _empty(entry: Mapping[str, Any]) -> Array:
 
 def _column(name: str, value: Any, columns: Mapping[str, Any]) -> Array:
     try:
+        if isinstance(value, Mapping) and "ramp" in value:
+            return _ramp(value["ramp"])
         if isinstance(value, Mapping):
             return array_from_plain(value["dtype"], value["data"], value.get("shape"))
         if name not in columns:
@@ -200,3 +202,10 @@ def _column(name: str, value: Any, columns: Mapping[str, Any]) -> Array:
         return array_from_plain(entry["dtype"], value, shape if int(np.prod(shape)) == 0 else None)
     except ValueError as error:
         raise TrajconformError(f"column {name}: {error}") from None
+
+
+def _ramp(ramp: Mapping[str, Any]) -> Array:
+    """A long column of f64, ``rows`` values: the whole numbers ``from``, ``from + 1``, ... times ``by``."""
+    rows, first, factor = int(ramp["rows"]), int(ramp["from"]), float(ramp["by"])
+    values: Array = np.arange(first, first + rows).astype("<f8") * factor
+    return values
