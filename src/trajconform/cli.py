@@ -14,6 +14,7 @@ from trajconform import __version__
 
 _COMMANDS = {
     "run": "judge an implementation, clause by clause",
+    "report": "show saved reports, of one or several implementations, as an HTML page",
     "certify": "run every case and write the result as a certificate, signed or not",
     "verify": "say what a certificate claims and whether it holds",
     "compare": "put reports side by side: what differs, regressed, was fixed",

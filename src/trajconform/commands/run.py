@@ -29,6 +29,7 @@ Examples:
   trajconform run --case 'otj/tail/*' --json report.json
   trajconform run --driver molrs --role crash          kill a writer at random moments, look at what is left
   trajconform run --role crash --kills 100 --seed 7    more often, at other moments; the same seed repeats them
+  trajconform run --driver molrs --html report.html    a page to look at
 
 \b
 Exit status: 0 conforms (or fails just as recorded), 1 does not, 2 no judgement was possible.
@@ -64,6 +65,9 @@ Exit status: 0 conforms (or fails just as recorded), 1 does not, 2 no judgement 
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the moments of crash cases.")
 @click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="Write the report as JSON.")
+@click.option(
+    "--html", "html_path", type=click.Path(dir_okay=False, path_type=Path), help="Write the report as one HTML page."
+)
 @click.option("--expect", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Known failures (YAML).")
 @click.option("--no-expect", is_flag=True, help="Judge without the known failures that lie beside a driver.")
 @click.option("--show-known", is_flag=True, help="Show known failures in full as well.")
@@ -84,6 +88,7 @@ def command(
     kills: int,
     seed: int,
     json_path: Path | None,
+    html_path: Path | None,
     expect: Path | None,
     no_expect: bool,
     show_known: bool,
@@ -149,11 +154,18 @@ def command(
     if expected is not None:
         every = {case.id for case in cases}
         run = hold_against(run, expected, lambda: every | {case.id for case in load_cases(kit.root())})
-    if json_path is not None:
+    if json_path is not None or html_path is not None:
         from trajconform.report.document import dump, report_document
 
-        json_path.parent.mkdir(parents=True, exist_ok=True)
-        json_path.write_text(dump(report_document(run, catalogue, driver)), "utf-8")
+        document = report_document(run, catalogue, driver)
+        if json_path is not None:
+            json_path.parent.mkdir(parents=True, exist_ok=True)
+            json_path.write_text(dump(document), "utf-8")
+        if html_path is not None:
+            from trajconform.report.html import render_html
+
+            html_path.parent.mkdir(parents=True, exist_ok=True)
+            html_path.write_text(render_html([document], catalogue), "utf-8")
     if plain:
         from trajconform.report.console import plain_lines
 

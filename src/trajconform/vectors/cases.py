@@ -413,7 +413,7 @@ def golden_path(format_name: str, name: str, root: Path | None = None) -> Path:
 
 
 @functools.lru_cache(maxsize=256)
-def _golden_tree(root: Path, name: str) -> dict[str, bytes]:
+def golden_tree(root: Path, name: str) -> dict[str, bytes]:
     folder = _golden_file(root, "mrec", name).with_suffix(".mrec")
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
@@ -433,7 +433,7 @@ def input_files(case: Case) -> dict[str, bytes]:
         from trajconform.vectors.mrec_golden import emit_store
 
         nodes = _nodes(case)
-        files = _golden_tree(case.root, case.input["golden"]) if case.input.get("golden") else emit_store(nodes)
+        files = golden_tree(case.root, case.input["golden"]) if case.input.get("golden") else emit_store(nodes)
         files = apply_mrec_defects(files, nodes, case.input.get("defects") or ())
         if case.input.get("packed"):
             return {"": pack(files, case.input["packed"])}
