@@ -10,41 +10,13 @@ from typing import Any
 
 import pytest
 
+from tests.report.runs import HOSTILE, a_run
 from trajconform.cli import main
 from trajconform.harness.protocol import find_fault
-from trajconform.harness.verdicts import CaseResult, DriverIdentity, RunResult, Verdict
 from trajconform.report.compare import compare, comparison_document, groups, load_reports
 from trajconform.report.comparison import html, markdown
 from trajconform.report.document import dump, report_document
 from trajconform.spec.catalogue import load_catalogue
-
-CLAUSE = {"states": "MREC-STATE-04", "flags": "OTJ-FLAGS-02", "tail": "OTJ-TAIL-02"}
-
-
-def a_run(
-    verdicts: Mapping[str, str], *, name: str = "mine", version: str = "1", says: str = "", **more: Any
-) -> RunResult:
-    results = []
-    for case, verdict in verdicts.items():
-        family, topic = case.split("/")[:2]
-        bad = verdict in ("FAIL", "ERROR")
-        results.append(
-            CaseResult(
-                case,
-                f"The claim of {case}",
-                family,
-                topic,
-                "reader",
-                (CLAUSE[topic],),
-                Verdict(verdict),
-                says if bad else "",
-            )
-        )
-    driver = DriverIdentity(name, version, "C", "", "in process", {"mrec": ("read",), "otj": ("read",)})
-    more.setdefault("planned", len(results))
-    return RunResult(
-        driver, tuple(results), started="2026-01-02T03:04:05+00:00", seconds=1.0, jobs=1, kit_version="0", **more
-    )
 
 
 @pytest.fixture
@@ -220,11 +192,14 @@ def test_text_and_markdown_name_what_a_reviewer_needs(written: Any, capsys: pyte
     assert run(capsys, *paths, "--quiet") == (1, "", "")
 
 
-HOSTILE = "</td><script>alert(1)</script> | `x` @everyone [a](javascript:b) \x1b[31m <img src=x onerror=alert(1)>"
-
-
 def test_what_a_driver_says_stays_text(written: Any) -> None:
-    new = written("new.json", OLD | {"mrec/states/a": "FAIL"}, name="mine", version=HOSTILE, says=HOSTILE)
+    new = written(
+        "new.json",
+        OLD | {"mrec/states/a": "FAIL"},
+        name="mine",
+        version=HOSTILE.replace(chr(0xD800), ""),
+        says=HOSTILE.replace(chr(0xD800), ""),
+    )
     found = compare(load_reports([written("old.json", OLD), new]))
     page = html(found)
     assert "<script" not in page and "<img" not in page and "\x1b" not in page

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trajconform.harness.verdicts import CaseResult, RunResult
+    from trajconform.spec.catalogue import Catalogue
 
 CASE_ROLES = ("reader", "writer", "store", "crash")
 
@@ -30,6 +31,7 @@ Examples:
   trajconform run --driver molrs --role crash          kill a writer at random moments, look at what is left
   trajconform run --role crash --kills 100 --seed 7    more often, at other moments; the same seed repeats them
   trajconform run --driver molrs --html report.html    a page to look at
+  trajconform run --driver my-driver -j 4 --junit junit.xml --github --badge badge.svg     in CI
 
 \b
 Exit status: 0 conforms (or fails just as recorded), 1 does not, 2 no judgement was possible.
@@ -68,6 +70,21 @@ Exit status: 0 conforms (or fails just as recorded), 1 does not, 2 no judgement 
 @click.option(
     "--html", "html_path", type=click.Path(dir_okay=False, path_type=Path), help="Write the report as one HTML page."
 )
+@click.option(
+    "--junit", "junit_path", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML for build servers."
+)
+@click.option(
+    "--badge",
+    "badge_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a badge: FILE.svg, or FILE.json for a shields endpoint.",
+)
+@click.option(
+    "--github",
+    is_flag=True,
+    help="Print annotations for GitHub Actions, and append to the job's summary. Never on by itself, so that a run "
+    "prints the same everywhere.",
+)
 @click.option("--expect", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Known failures (YAML).")
 @click.option("--no-expect", is_flag=True, help="Judge without the known failures that lie beside a driver.")
 @click.option("--show-known", is_flag=True, help="Show known failures in full as well.")
@@ -89,6 +106,9 @@ def command(
     seed: int,
     json_path: Path | None,
     html_path: Path | None,
+    junit_path: Path | None,
+    badge_path: Path | None,
+    github: bool,
     expect: Path | None,
     no_expect: bool,
     show_known: bool,
@@ -110,6 +130,8 @@ def command(
     from trajconform.spec.catalogue import load_catalogue
     from trajconform.vectors.cases import load_cases
 
+    if badge_path is not None and badge_path.suffix not in (".svg", ".json"):
+        raise click.UsageError(f"--badge {badge_path}: a badge is written as .svg or .json")
     catalogue = load_catalogue()
     _check_names(catalogue.clauses, clauses, "clause")
     _check_names({chapter.topic: 0 for chapter in catalogue.chapters}, topics, "topic")
@@ -166,21 +188,50 @@ def command(
 
             html_path.parent.mkdir(parents=True, exist_ok=True)
             html_path.write_text(render_html([document], catalogue), "utf-8")
-    if plain:
-        from trajconform.report.console import plain_lines
+    if junit_path is not None:
+        from trajconform.report.junit import write_junit
 
+        write_junit(junit_path, run, catalogue, driver)
+    if badge_path is not None:
+        from trajconform.report.badge import write_badge
+
+        write_badge(badge_path, run)
+    if github:
+        from trajconform.report import github as actions
+
+        with actions.no_commands():
+            _show(run, catalogue, driver, per_clause, failures, show_known, plain, quiet)
+        for line in actions.annotation_lines(run, driver):
+            click.echo(line)
+        actions.write_summary(actions.summary(run, catalogue, driver))
+    else:
+        _show(run, catalogue, driver, per_clause, failures, show_known, plain, quiet)
+    return run.exit_status
+
+
+def _show(
+    run: RunResult,
+    catalogue: Catalogue,
+    driver: str | None,
+    per_clause: bool,
+    failures: int,
+    show_known: bool,
+    plain: bool,
+    quiet: bool,
+) -> None:
+    """Print a run as it was asked for."""
+    from trajconform.report.console import plain_lines, render_run
+
+    if plain:
         for line in plain_lines(run.results):
             click.echo(line)
     elif not quiet:
         from rich.console import Console
 
-        from trajconform.report.console import render_run
-
         console = Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else _width())
         render_run(
             console, run, catalogue, driver, per_clause=per_clause, most_failures=failures, show_expected=show_known
         )
-    return run.exit_status
 
 
 def _width() -> int:

@@ -162,6 +162,14 @@ class RunResult:
         return count_verdicts(result.verdict for result in self.results)
 
     @property
+    def recorded(self) -> frozenset[str]:
+        """Cases that fail just as the known failures say; none where the run was held against no such list."""
+        if self.deviations is None:
+            return frozenset()
+        odd = {deviation.case for deviation in self.deviations}
+        return frozenset(r.case for r in self.results if r.verdict in (Verdict.FAIL, Verdict.ERROR)) - odd
+
+    @property
     def exit_status(self) -> int:
         """0 conforms (or: exactly the known failures), 1 does not, 2 no judgement was possible.
 

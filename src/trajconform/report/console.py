@@ -50,7 +50,7 @@ def render_run(
         console.print()
         console.print(_clause_table(judged, clauses))
     bad = [r for r in run.results if r.verdict in (Verdict.FAIL, Verdict.ERROR)]
-    expected = _expected_failures(run)
+    expected = run.recorded
     news = [r for r in bad if show_expected or r.case not in expected]
     for result in news[:most_failures]:
         console.print()
@@ -66,13 +66,6 @@ def render_run(
         console.print(Padding(Text(shown(deviation.message)), (0, 0, 0, 2)))
     console.print()
     console.print(_summary(run, judged))
-
-
-def _expected_failures(run: RunResult) -> set[str]:
-    if run.deviations is None:
-        return set()
-    odd = {deviation.case for deviation in run.deviations}
-    return {r.case for r in run.results if r.verdict in (Verdict.FAIL, Verdict.ERROR) and r.case not in odd}
 
 
 def _heading(run: RunResult) -> Text:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -73,6 +74,14 @@ def check_file(
         return FileFindings(str(file), format_name or "", problem=error.message)
 
 
+def _uri(one: FileFindings, violation: Violation) -> str:
+    """Where a violation is, as a reference that may stand in a URI: the node of a store, or the file."""
+    path = Path(one.file)
+    if one.format == "mrec" and path.is_dir() and not violation.path.startswith("/"):
+        path = path / violation.path
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+
+
 def sarif_document(found: Iterable[FileFindings]) -> dict[str, Any]:
     """SARIF 2.1.0: one rule a clause that is broken, one result a violation."""
     from trajconform.spec.catalogue import load_catalogue
@@ -82,8 +91,9 @@ def sarif_document(found: Iterable[FileFindings]) -> dict[str, Any]:
     results: list[dict[str, Any]] = []
     notifications: list[dict[str, Any]] = []
     for one in found:
-        if one.problem:
-            notifications.append({"level": "error", "message": {"text": f"{one.file}: {one.problem}"}})
+        problem = one.problem or ("the check was interrupted" if one.interrupted else "")
+        if problem:
+            notifications.append({"level": "error", "message": {"text": f"{one.file}: {problem}"}})
         for violation in one.violations:
             used.setdefault(violation.clause)
             region = {"region": {"byteOffset": violation.offset}} if violation.offset is not None else {}
@@ -95,11 +105,7 @@ def sarif_document(found: Iterable[FileFindings]) -> dict[str, Any]:
                     "locations": [
                         {
                             "physicalLocation": {
-                                "artifactLocation": {
-                                    "uri": Path(one.file, violation.path).as_posix()
-                                    if one.format == "mrec"
-                                    else Path(one.file).as_posix()
-                                },
+                                "artifactLocation": {"uri": _uri(one, violation)},
                                 **region,
                             },
                             "logicalLocations": [{"fullyQualifiedName": violation.place}],

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from trajconform.report.console import shown
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$^=:@&-])")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~$&@]|:(?! |$))")
 
 
 def words(text: str, most: int = 300) -> str:
