@@ -121,6 +121,108 @@ def test_a_fault_of_a_case_file_names_file_and_line(kit: Path, text: str, compla
     assert str(error.value).startswith(complaint)
 
 
+WRITER = CASE.replace("role: reader", "role: writer").replace("input: {golden: two}\n", "script: [{close: }]\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "complaint", "near"),
+    [
+        (
+            CASE.replace("accepted", "refuzed"),
+            5,
+            "a case of role reader expects accepted, refused, informative",
+            "refused",
+        ),
+        (CASE.replace("accepted", "[refused]"), 5, "a case of role reader expects", "refused"),
+        (CASE.replace("accepted", "clean"), 5, "a case of role reader expects", ""),
+        (
+            CASE.replace("accepted", "{first_frame: 1}"),
+            5,
+            "what a case of role reader expects is one of",
+            "first_frames",
+        ),
+        (CASE.replace("accepted", "{frames: [], may_follow: [1]}"), 5, "may_follow goes with first_frames", ""),
+        (CASE.replace("reader", "store"), 5, "a case of role store expects clean, or a mapping with violations", ""),
+        (CASE.replace("reader", "store").replace("accepted", "claen"), 5, "a case of role store expects", "clean"),
+        (CASE.replace("reader", "store").replace("accepted", "{violation: []}"), 5, "what a case of", "violations"),
+        (WRITER, 5, "a case of role writer expects a mapping with frames", ""),
+        (WRITER.replace("accepted", "{layuot: []}"), 5, "what a case of role writer expects is one of", "layout"),
+        (WRITER.replace("accepted", "{bytes: tow}"), 5, "there is no golden 'tow' of mrec", "two"),
+        (
+            WRITER.replace("accepted", "\n  layout:\n    - {node: a, absend: true}"),
+            7,
+            "what an assertion says",
+            "absent",
+        ),
+        (WRITER.replace("accepted", "\n  layout:\n    - {absent: true}"), 7, "an assertion names a node and one", ""),
+        (WRITER.replace("[{close: }]", "[{clsoe: }]"), 4, "a call is one of create", "close"),
+        (CASE + "lacking: {rnage: refused}\n", 6, "a feature is one of range", "range"),
+        (CASE + "lacking:\n  range: refuse\n", 7, "a case of role reader expects", "refused"),
+        (CASE + "needs: [doubel]\n", 6, "a feature is one of range", "double"),
+        (CASE + "compare: [shpae]\n", 6, "a part of a reply that readers may leave out is one of", "shape"),
+        (CASE + "read: {frames: [0]}\n", 6, "read has frames", ""),
+        (CASE + "read: {frame: [0, 1]}\n", 6, "read has frames", ""),
+        (CASE + "expcet: refused\n", 6, "unknown key 'expcet'", "expect"),
+        (CASE.replace("golden: two", "golden: tow"), 4, "there is no golden 'tow'", "two"),
+        (CASE.replace("golden: two", "nodes: {a: {}}"), 5, "without a golden there is no reply to expect", ""),
+        (CASE + "each:\n  - {name: a}\n  - {name: b, expect: informativ}\n", 8, "a case of role reader", "informative"),
+        (CASE.replace("accepted", "acepted") + "each:\n  - {name: a}\n", 5, "a case of role reader", "accepted"),
+        (
+            CASE
+            + "each:\n  cut: {from: 0, to: 2}\n  table:\n    - {from: 0, to: 1}\n    - {from: 1, to: 2, expect: refusd}\n",
+            10,
+            "a case of role reader",
+            "refused",
+        ),
+    ],
+)
+def test_a_word_that_is_none_is_found_when_a_case_is_loaded(
+    kit: Path, text: str, line: int, complaint: str, near: str
+) -> None:
+    with pytest.raises(TrajconformError) as error:
+        load(kit, text)
+    assert str(error.value).startswith(f"{FILE}:{line}: {complaint}")
+    meant = str(error.value).partition("; did you mean ")[2]
+    assert meant.partition("?")[0] == near
+
+
+def test_words_of_cases_are_those_of_replies_schema_and_protocol() -> None:
+    import json
+
+    from trajconform.model.reply import OPTIONAL_PARTS
+
+    assert module._OPTIONAL_PARTS == OPTIONAL_PARTS
+    schema = json.loads((ROOT / "schema" / "kit" / "case.schema.json").read_text("utf-8"))
+    forms, names = (part for part in schema["$defs"]["expectation"]["oneOf"])
+    assert {word for words in module._CASE_FORMS.values() for word in words} == set(forms["enum"])
+    assert {name for keys in module._EXPECT_KEYS.values() for name in keys} == set(names["properties"])
+    assert set(module._LAYOUT_KEYS) == set(schema["$defs"]["layout"]["properties"])
+    protocol = (ROOT / "harness" / "PROTOCOL.md").read_text("utf-8")
+    rows = protocol.partition("| feature | meaning |")[2].partition("\n\n")[0]
+    features = {name for row in rows.splitlines() for name in row.partition(" | ")[0].split("`")[1::2]}
+    assert features == set(module.FEATURES)
+
+
+@pytest.mark.parametrize("missing", ["two.reply.json", "two.mrec"])
+def test_a_golden_that_was_not_built_is_named(kit: Path, missing: str) -> None:
+    import shutil
+
+    from trajconform.harness.drivertoml import REFERENCE
+    from trajconform.harness.runner import run_cases
+
+    path = kit / "vectors" / "mrec" / "stores" / missing
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    module._golden_reply.cache_clear()
+    module.golden_tree.cache_clear()
+    [result] = run_cases(REFERENCE, load(kit, CASE)).results
+    assert (result.verdict, result.stderr) == ("ERROR", "")
+    assert f"vectors/mrec/stores/{missing} is not there: the golden has not been built" in result.message
+    assert "trajconform vectors build" in result.message
+
+
 def test_a_clause_that_does_not_exist_is_an_error_where_clauses_are_known(kit: Path) -> None:
     assert len(load(kit, CASE)) == 1
     assert len(load(kit, CASE, known={"MREC-STEP-04"})) == 1
@@ -129,6 +231,9 @@ def test_a_clause_that_does_not_exist_is_an_error_where_clauses_are_known(kit: P
     text = CASE + "each:\n  - {name: a}\n  - name: b\n    clauses:\n      - MREC-STEP-99\n"
     with pytest.raises(TrajconformError, match=f"{FILE}:9: there is no clause MREC-STEP-99"):
         load(kit, text, known={"MREC-STEP-04"})
+    store = CASE.replace("reader", "store").replace("accepted", "{violations: [MREC-STEP-50]}")
+    with pytest.raises(TrajconformError, match=f"{FILE}:5: there is no clause MREC-STEP-50; did you mean MREC-STEP-04"):
+        load(kit, store, known={"MREC-STEP-04"})
 
 
 def test_members_replace_keys_and_append_defects(kit: Path) -> None:

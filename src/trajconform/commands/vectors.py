@@ -32,7 +32,7 @@ def build_command() -> int:
     from trajconform import kit
     from trajconform.vectors.build import build
 
-    changed = build(kit.root())
+    changed = build(kit.writable_root("vectors build"))
     for path in changed:
         click.echo(f"written  {path}")
     click.echo(f"{len(changed)} files changed", err=True)

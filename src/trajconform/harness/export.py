@@ -33,7 +33,7 @@ from trajconform.harness.protocol import find_fault
 from trajconform.model.errors import TrajconformError
 from trajconform.spec.lock import LOCK
 from trajconform.vectors.build import MANIFEST
-from trajconform.vectors.cases import Case, expected_reply, golden_path, input_files, script_calls, write_input
+from trajconform.vectors.cases import Case, expected_reply, golden_bytes, input_files, script_calls, write_input
 
 VERSION = 1
 INDEX, TABLE, SUMS, ABOUT = "index.json", "index.tsv", "SHA256SUMS", "README.md"
@@ -192,7 +192,7 @@ def _case(case: Case, folder: _Folder) -> dict[str, Any]:
         frames = [whole["frames"][number] for number in expect["may_follow"]]
         entry["may_follow"] = _reply({"frames": frames}, folder, f"{base}/may-follow")
     if "bytes" in expect:
-        data = golden_path(case.format, expect["bytes"], case.root).read_bytes()
+        data = golden_bytes(case.root, case.format, expect["bytes"])
         if "first_frames" in expect:
             data = formats.get(case.format).first_frames(data, expect["first_frames"])
         entry["bytes"] = folder.put(f"{base}/expected.{case.format}", data)

@@ -20,7 +20,7 @@ from trajconform.harness.protocol import Answer, DriverFault
 from trajconform.harness.verdicts import Exchange, Verdict
 from trajconform.model.errors import Refused, TrajconformError
 from trajconform.model.reply import Difference, compare
-from trajconform.vectors.cases import Case, expected_reply, golden_path, input_files, script_calls, write_input
+from trajconform.vectors.cases import Case, expected_reply, golden_bytes, input_files, script_calls, write_input
 
 _PRECISIONS = frozenset(("single", "double"))
 _MOST_BYTES = 256 * 1024 * 1024
@@ -296,7 +296,7 @@ def _judge_written(case: Case, path: Path, *, committed: bool) -> Outcome:
 
 
 def _byte_differences(case: Case, expect: Mapping[str, Any], path: Path) -> Iterator[Difference]:
-    wanted = golden_path(case.format, expect["bytes"], case.root).read_bytes()
+    wanted = golden_bytes(case.root, case.format, expect["bytes"])
     if "first_frames" in expect:
         wanted = formats.get(case.format).first_frames(wanted, expect["first_frames"])
     found = path.lstat()

@@ -21,8 +21,8 @@ from trajconform.model.errors import TrajconformError
 from trajconform.vectors.cases import (
     Case,
     expected_reply,
+    golden_bytes,
     golden_declaration,
-    golden_path,
     golden_reply,
     golden_tree,
     input_files,
@@ -110,7 +110,7 @@ def _parts(case: Case, pools: Pools) -> Iterator[tuple[str, Any]]:
     if given and case.format == "mrec":
         yield "tree", _tree(case, pools)
     elif given:
-        golden = golden_path("otj", given["golden"], case.root).read_bytes()
+        golden = golden_bytes(case.root, "otj", given["golden"])
         yield "bytes", _patched(golden, input_files(case)[""], pools)
     if case.script:
         yield "script", [text(clip(_call_text(call), 700)) for call in case.script[:MOST_CALLS]]
@@ -130,7 +130,7 @@ def _parts(case: Case, pools: Pools) -> Iterator[tuple[str, Any]]:
     if case.format == "mrec":
         yield from _states(case, reply, pools)
     if "bytes" in expect:
-        wanted = golden_path("otj", expect["bytes"], case.root).read_bytes()
+        wanted = golden_bytes(case.root, "otj", expect["bytes"])
         yield "written", _patched(wanted, wanted, pools)
         if "free" in expect:
             yield "free", [list(pair) for pair in expect["free"]]

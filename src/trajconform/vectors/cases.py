@@ -31,6 +31,19 @@ _KEYS = {
 _MEMBER_KEYS = _KEYS - {"each", "role"} | {"name", "defects"}
 _INPUT_KEYS = {"golden", "nodes", "defects", "packed"}
 _CALLS = ("create", "append", "flush", "close", "reopen", "uncommit")
+_CASE_FORMS = {"reader": ("accepted", "refused", "informative"), "store": ("clean",), "writer": (), "crash": ()}
+"""What a case of a role may expect in one word."""
+_EXPECT_KEYS = {
+    "reader": ("frames", "nstep", "first_frames", "may_follow", "declaration", "tail", "error"),
+    "store": ("violations",),
+    "writer": ("frames", "nstep", "declaration", "layout", "violations", "bytes", "first_frames", "free"),
+    "crash": (),
+}
+"""What it may say instead, in a mapping."""
+_OPTIONAL_PARTS = ("tail", "error", "declaration", "shape")
+_LAYOUT_KEYS = ("node", "absent", "attribute", "equals", "values", "rows", "dtype", "files_at_most")
+FEATURES = ("range", "single", "double", "reopen", "system", "json:text", "check:mrec", "check:otj")
+"""What a driver may say of itself that some cases need; `harness/PROTOCOL.md` describes each."""
 CRASHES = ("kill", "freeze", "trace")
 """What befalls the writer of a crash case: it is killed, held still and looked at, or its system calls are recorded."""
 
@@ -180,15 +193,15 @@ def _read_file(root: Path, path: Path, case_id: str, known: frozenset[str] | Non
         raise TrajconformError(f"{shown}:{_line_of(path, fault.keys)}: {fault}") from None
 
 
-def _line_of(path: Path, keys: Sequence[str | int]) -> int:
+def _line_of(path: Path, keys: Sequence[str | int], line: int = 1) -> int:
     """Line of the value that a chain of keys leads to, as far as the file goes along."""
     node = yaml.compose(path.read_text("utf-8"), Loader=yaml.CSafeLoader)
-    line = 1
-    for key in keys:
+    for number, key in enumerate(keys):
         if isinstance(node, yaml.MappingNode):
             pair = next(((k, v) for k, v in node.value if k.value == str(key)), None)
             if pair is None:
-                break
+                # What a member does not say itself is said by its family.
+                return _line_of(path, keys[number:], line) if number and keys[0] == "each" else line
             line, node = pair[0].start_mark.line + 1, pair[1]
         elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
             node = node.value[key]
@@ -204,15 +217,14 @@ def _cases_of(root: Path, shown: str, case_id: str, document: Any, known: frozen
     unknown = set(document) - _KEYS
     if unknown:
         key = sorted(map(str, unknown))[0]
-        raise _Fault(f"unknown key {key!r}; a case has {', '.join(sorted(_KEYS))}", key)
+        raise _Fault(f"unknown key {key!r}{_near(key, _KEYS)}; a case has {', '.join(sorted(_KEYS))}", key)
     base = {key: value for key, value in document.items() if key != "each"}
     if "each" not in document:
         yield _case(root, shown, case_id, base, known, ())
         return
     seen: set[str] = set()
-    for number, member in enumerate(_members(document["each"], base)):
+    for keys, member in _members(document["each"], base):
         name = member.get("name")
-        keys = ("each", number) if isinstance(document["each"], list) else ("each",)
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9._+-]+", name):
             raise _Fault(f"a member of a family has a name of letters, digits and . _ + -, not {name!r}", *keys)
         if name in seen:
@@ -220,7 +232,8 @@ def _cases_of(root: Path, shown: str, case_id: str, document: Any, known: frozen
         seen.add(name)
         beside = set(member) - _MEMBER_KEYS
         if beside:
-            raise _Fault(f"unknown key {sorted(beside)[0]!r} in the member {name!r}", *keys, sorted(beside)[0])
+            key = sorted(beside)[0]
+            raise _Fault(f"unknown key {key!r} in the member {name!r}{_near(key, _MEMBER_KEYS)}", *keys, key)
         yield _case(root, shown, f"{case_id}@{name}", _merge(base, member), known, keys)
 
 
@@ -244,12 +257,13 @@ def _merge(base: Mapping[str, Any], member: Mapping[str, Any]) -> dict[str, Any]
     return out
 
 
-def _members(each: Any, base: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _members(each: Any, base: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
+    """The members of a family, each with the keys that lead to where it is written."""
     if isinstance(each, list):
         for number, member in enumerate(each):
             if not isinstance(member, dict):
                 raise _Fault("a member of a family is a mapping", "each", number)
-            yield member
+            yield ("each", number), member
         return
     if not isinstance(each, dict):
         raise _Fault("each is a list of members, or a generator with a table", "each")
@@ -264,7 +278,8 @@ def _members(each: Any, base: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     bits = range(8) if spec.get("bits") == "all" else spec.get("bits", [0])
     rows = _table(table, first, stop)
     then = list(each.get("then") or ())
-    for place, row in sorted(rows.items()):
+    for place, number in sorted(rows.items()):
+        row = table[number]
         for bit in bits if kind == "flip" else (None,):
             if kind == "cut":
                 name, words = f"cut-{place:04}", f"cut to {place} bytes"
@@ -274,18 +289,22 @@ def _members(each: Any, base: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 defect = {"flip_bit": {"offset": place, "bit": bit}}
             member = {key: value for key, value in row.items() if key not in ("from", "to", "defects")}
             title = row.get("title", base.get("title"))
-            yield {
-                **member,
-                "name": name,
-                "title": f"{title}, {words}",
-                "defects": [defect, *then, *(row.get("defects") or ())],
-            }
+            yield (
+                ("each", "table", number),
+                {
+                    **member,
+                    "name": name,
+                    "title": f"{title}, {words}",
+                    "defects": [defect, *then, *(row.get("defects") or ())],
+                },
+            )
 
 
-def _table(table: Sequence[Any], first: Any, stop: Any) -> dict[int, Mapping[str, Any]]:
+def _table(table: Sequence[Any], first: Any, stop: Any) -> dict[int, int]:
+    """Byte or size -> the number of the row that is about it."""
     if not isinstance(first, int) or not isinstance(stop, int) or not 0 <= first < stop:
         raise _Fault("a generator goes from a number to a larger one", "each")
-    out: dict[int, Mapping[str, Any]] = {}
+    out: dict[int, int] = {}
     for number, row in enumerate(table):
         keys = ("each", "table", number)
         if not isinstance(row, dict) or set(row) - {"from", "to", "expect", "clauses", "title", "defects"}:
@@ -295,7 +314,7 @@ def _table(table: Sequence[Any], first: Any, stop: Any) -> dict[int, Mapping[str
                 raise _Fault(f"{place} stands in two rows", *keys)
             if not first <= place < stop:
                 raise _Fault(f"{place} is outside {first} to {stop}", *keys)
-            out[place] = row
+            out[place] = number
     missing = [place for place in range(first, stop) if place not in out]
     if missing:
         raise _Fault(f"no row covers {missing[0]}", "each", "table")
@@ -316,11 +335,10 @@ def _case(
     if not isinstance(clauses, list) or not clauses or not all(isinstance(c, str) for c in clauses):
         raise _Fault("a case names the clauses it tests", *keys, "clauses")
     if role not in ROLES:
-        raise _Fault(f"role is one of {', '.join(ROLES)}, not {role!r}", *keys, "role")
+        raise _Fault(f"role is one of {', '.join(ROLES)}, not {role!r}{_near(role, ROLES)}", *keys, "role")
     for clause in clauses:
         if known is not None and clause not in known:
-            where = keys if keys and len(keys) > 1 else ()
-            raise _Fault(f"there is no clause {clause}", *where, "clauses")
+            raise _Fault(f"there is no clause {clause}{_near(clause, known)}", *keys, "clauses")
     given = body.get("input") or {}
     if set(given) - _INPUT_KEYS:
         raise _Fault(f"input has {', '.join(sorted(_INPUT_KEYS))}", *keys, "input")
@@ -331,18 +349,33 @@ def _case(
             raise _Fault(f"a case of role {role} has a script", *keys, "script")
         for call in script:
             if len(set(call) & set(_CALLS)) != 1 or set(call) - {*_CALLS, "refused"}:
-                raise _Fault(f"a call is one of {', '.join(_CALLS)}, perhaps with refused: {call}", "script")
+                strange = next((name for name in call if name not in (*_CALLS, "refused")), "")
+                near = _near(strange, _CALLS)
+                text = f"a call is one of {', '.join(_CALLS)}, perhaps with refused: {call}{near}"
+                raise _Fault(text, *keys, "script")
         if role == "crash":
             _check_crash(body, script, keys)
     elif not given.get("golden") and not given.get("nodes"):
         raise _Fault("a case of a reader or store has an input: golden or nodes", *keys, "input")
     if given.get("golden") and not _golden_file(root, format_name, given["golden"]).exists():
-        raise _Fault(f"there is no golden {given['golden']!r} of {format_name}", *keys, "input")
+        raise _Fault(_no_golden(root, format_name, given["golden"]), *keys, "input")
     if "crash" in body and role != "crash":
         raise _Fault("crash goes with the role crash", *keys, "crash")
     if "expect" not in body and role not in ("writer", "crash"):
         raise _Fault("a case says what it expects", *keys, "expect")
+    place = (root, format_name, given, known)
+    if "expect" in body:
+        _check_expectation(place, role, body["expect"], (*keys, "expect"))
+    for feature, instead in (body.get("lacking") or {}).items():
+        _check_word("a feature", feature, FEATURES, (*keys, "lacking"))
+        _check_expectation(place, role, instead, (*keys, "lacking", feature))
+    for feature in body.get("needs") or ():
+        _check_word("a feature", feature, FEATURES, (*keys, "needs"))
+    for part in body.get("compare") or ():
+        _check_word("a part of a reply that readers may leave out", part, _OPTIONAL_PARTS, (*keys, "compare"))
     read = body.get("read") or {}
+    if not isinstance(read, dict) or set(read) - {"frames"} or (read and not _is_range(read["frames"])):
+        raise _Fault("read has frames: the first and the one after the last", *keys, "read")
     return Case(
         id=case_id,
         path=shown,
@@ -362,6 +395,63 @@ def _case(
         script=script,
         crash=body.get("crash", ""),
     )
+
+
+def _near(word: Any, words: Iterable[str]) -> str:
+    """Which of the words somebody may have meant, as the end of a message."""
+    import difflib
+
+    found = difflib.get_close_matches(str(word), list(words), n=1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def _check_word(what: str, word: Any, words: Sequence[str], keys: tuple[str | int, ...]) -> None:
+    if word not in words:
+        raise _Fault(f"{what} is one of {', '.join(words)}, not {word!r}{_near(word, words)}", *keys)
+
+
+def _is_range(frames: Any) -> bool:
+    return isinstance(frames, list) and len(frames) == 2 and all(type(n) is int and n >= 0 for n in frames)
+
+
+def _no_golden(root: Path, format_name: str, name: Any) -> str:
+    names = [path.stem for path in _golden_file(root, format_name, "x").parent.glob("*.yaml")]
+    return f"there is no golden {name!r} of {format_name}{_near(name, names)}"
+
+
+def _check_expectation(
+    place: tuple[Path, str, Mapping[str, Any], frozenset[str] | None],
+    role: str,
+    expect: Any,
+    keys: tuple[str | int, ...],
+) -> None:
+    """Whether an expectation is one of a role: a word that is none would otherwise show in a run, case by case."""
+    root, format_name, given, known = place
+    forms, names = _CASE_FORMS[role], _EXPECT_KEYS[role]
+    if not isinstance(expect, dict):
+        if expect not in forms:
+            article = f"{', '.join(forms)}, or a" if forms else "a"
+            words = f"a case of role {role} expects {article} mapping with {', '.join(names)}"
+            raise _Fault(f"{words}; not {expect!r}{_near(expect, (*forms, *names))}", *keys)
+    else:
+        for name in expect:
+            _check_word(f"what a case of role {role} expects", name, names, (*keys, name))
+    parts: Mapping[str, Any] = expect if isinstance(expect, dict) else {}
+    if role == "reader" and (expect == "accepted" or "first_frames" in parts) and not given.get("golden"):
+        raise _Fault("without a golden there is no reply to expect; write the frames", *keys)
+    if "may_follow" in parts and "first_frames" not in parts:
+        raise _Fault("may_follow goes with first_frames", *keys, "may_follow")
+    for clause in parts.get("violations") or ():
+        if known is not None and clause not in known:
+            raise _Fault(f"there is no clause {clause}{_near(clause, known)}", *keys, "violations")
+    if "bytes" in parts and not _golden_file(root, format_name, str(parts["bytes"])).exists():
+        raise _Fault(_no_golden(root, format_name, parts["bytes"]), *keys, "bytes")
+    for number, assertion in enumerate(parts.get("layout") or ()):
+        at = (*keys, "layout", number)
+        if not isinstance(assertion, dict) or "node" not in assertion or len(assertion) < 2:
+            raise _Fault(f"an assertion names a node and one thing about it, not {assertion!r}", *at)
+        for name in assertion:
+            _check_word("what an assertion says", name, _LAYOUT_KEYS, (*at, name))
 
 
 def _check_crash(body: Mapping[str, Any], script: Sequence[Mapping[str, Any]], keys: tuple[str | int, ...]) -> None:
@@ -396,7 +486,15 @@ def golden_declaration(root: Path, format_name: str, name: str) -> Mapping[str, 
 
 @functools.lru_cache(maxsize=512)
 def _golden_reply(root: Path, format_name: str, name: str) -> str:
-    return _golden_file(root, format_name, name).with_suffix(".reply.json").read_text("utf-8")
+    path = _golden_file(root, format_name, name).with_suffix(".reply.json")
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        raise TrajconformError(_not_built(path.relative_to(root).as_posix())) from None
+
+
+def _not_built(path: str) -> str:
+    return f"{path} is not there: the golden has not been built; run: trajconform vectors build"
 
 
 def golden_reply(root: Path, format_name: str, name: str) -> dict[str, Any]:
@@ -412,9 +510,20 @@ def golden_path(format_name: str, name: str, root: Path | None = None) -> Path:
     return _golden_file(root or kit.root(), format_name, name).with_suffix(f".{format_name}")
 
 
+def golden_bytes(root: Path, format_name: str, name: str) -> bytes:
+    """Content of a golden that is one file. `TrajconformError` where it has not been built."""
+    path = golden_path(format_name, name, root)
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise TrajconformError(_not_built(path.relative_to(root).as_posix())) from None
+
+
 @functools.lru_cache(maxsize=256)
 def golden_tree(root: Path, name: str) -> dict[str, bytes]:
     folder = _golden_file(root, "mrec", name).with_suffix(".mrec")
+    if not folder.is_dir():
+        raise TrajconformError(_not_built(folder.relative_to(root).as_posix()))
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
@@ -427,7 +536,7 @@ def input_files(case: Case) -> dict[str, bytes]:
         if case.format == "otj":
             from trajconform.vectors.otj_golden import apply_otj_defects
 
-            data = golden_path("otj", case.input["golden"], case.root).read_bytes()
+            data = golden_bytes(case.root, "otj", case.input["golden"])
             return {"": apply_otj_defects(data, case.input.get("defects") or ())}
         from trajconform.vectors.defects import apply_mrec_defects
         from trajconform.vectors.mrec_golden import emit_store
