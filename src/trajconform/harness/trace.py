@@ -49,6 +49,20 @@ class Period:
     op: str
     sent: float
     answered: float
+    elided: frozenset[str] = frozenset()
+    """What `elided` found in the record before the call."""
+
+
+def elided(record: Path) -> frozenset[str]:
+    """Groups below ``trajectory`` that spare their arrays: a block with both markers, ``box`` with the attribute cell."""
+    found = set()
+    for path in sorted((record / "trajectory").glob("*/zarr.json")):
+        document = json.loads(path.read_text("utf-8"))
+        attributes = document.get("attributes") or {} if isinstance(document, dict) else {}
+        name = path.parent.name
+        if "vectors" in attributes if name == "box" else {"uniform_rows", "dense_updates"} <= set(attributes):
+            found.add(name)
+    return frozenset(found)
 
 
 @dataclass(frozen=True)
@@ -328,15 +342,29 @@ def judge_order(log: str, record: Path, periods: Sequence[Period]) -> tuple[list
     findings: list[Finding] = []
     for period in periods:
         mine = [act for act in done if period.sent <= act.at <= period.answered]
-        findings += _Call(disk, period.op, str(top / record.name), mine).judge()
+        findings += _Call(disk, period.op, str(top / record.name), mine, period.elided).judge()
+    findings += _sections(str(top / record.name), done)
     return findings, len(done)
+
+
+def _sections(record: str, done: Sequence[_Act]) -> Iterator[Finding]:
+    """A section of the record that was there before the group ``meta``."""
+    first = f"{record}/meta/zarr.json"
+    for act in done:
+        path = act.target or act.path
+        if path == first and act.kind != "remove":
+            return
+        if act.kind in _CHANGES and posixpath.basename(path) == "zarr.json" and path.count("/") > record.count("/") + 1:
+            node = posixpath.dirname(path).removeprefix(f"{record}/")
+            yield Finding(("MREC-RECORD-12",), node, "written after the group meta", "written before it")
+            return
 
 
 class _Call:
     """What was done during one call of a writer."""
 
-    def __init__(self, disk: _Disk, op: str, record: str, done: list[_Act]) -> None:
-        self.disk, self.op, self.record, self.done = disk, op, record, done
+    def __init__(self, disk: _Disk, op: str, record: str, done: list[_Act], elided: frozenset[str]) -> None:
+        self.disk, self.op, self.record, self.done, self.elided = disk, op, record, done, elided
         self.marker = f"{record}/{MARKER}"
         self.commits = [a for a in done if op != "create" and op != "reopen" and self._replaces(a, self.marker)]
         self.before = set(disk.files)
@@ -350,7 +378,7 @@ class _Call:
 
     def judge(self) -> list[Finding]:
         """The breaches, in the order in which they happened."""
-        found = [*self._in_place(), *self._after_the_commit(), *self._chunks_late()]
+        found = [*self._in_place(), *self._after_the_commit(), *self._chunks_late(), *self._migrations()]
         events = sorted([(a.start, 0, a) for a in self.done] + [(a.end, 1, a) for a in self.done], key=lambda e: e[:2])
         begun: dict[int, list[tuple[_File | _Folder, int]]] = {}
         for _, phase, act in events:
@@ -432,6 +460,31 @@ class _Call:
                     what = f"{act.kind} after {self._shown(array)}/zarr.json"
                     yield Finding(("MREC-PROTO-01",), self._shown(path), "written before the array's zarr.json", what)
                     return
+
+    def _migrations(self) -> Iterator[Finding]:
+        """Attributes that give way to arrays: the index of a block lands before its columns, ``vectors`` last of the
+        cell. An array has landed when its ``zarr.json`` is in place."""
+        for name in sorted(self.elided):
+            group = f"{self.record}/trajectory/{name}"
+            landed: dict[str, _Act] = {}
+            for act in self.done:
+                path = act.target or act.path
+                node = posixpath.dirname(path)
+                if act.kind in _CHANGES and path.endswith("/zarr.json") and posixpath.dirname(node) == group:
+                    landed[posixpath.basename(node)] = act
+            if name == "box":
+                last, clause = landed.pop("vectors", None), "MREC-CELL-30"
+                late = [array for array, act in landed.items() if last is not None and act.end > last.start]
+                expected = "placed before box/vectors"
+            else:
+                index = [landed.pop(array, None) for array in ("step_index", "offset")]
+                starts = [act.end for act in index if act is not None]
+                landed.pop("_validity", None)
+                late = [array for array, act in landed.items() if starts and act.start < max(starts)]
+                clause, expected = "MREC-REGULAR-20", "placed after step_index and offset"
+            for array in late:
+                actual = "placed after it" if name == "box" else "placed before one of them"
+                yield Finding((clause,), f"trajectory/{name}/{array}", expected, actual)
 
     def _array(self, path: str) -> str:
         """The folder of the array that a file belongs to, by what stands on disk in the end; empty where none."""
