@@ -11,12 +11,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trajconform import __version__, kit
 from trajconform.model.errors import TrajconformError
+from trajconform.model.reply import OPTIONAL_PARTS
 from trajconform.report import exhibits
 from trajconform.report.document import specification_digest, vectors_digest
 from trajconform.report.exhibits import Pools, aligned, clip, exhibit, lines_of, states_of
@@ -28,6 +30,7 @@ _STATUSES = ("pass", "partial", "fail", "error", "untested")
 _MOST_DIFFERENCES = 50
 _MOST_LOG = 4000
 _MOST_CALL = 500
+_MOST_DEVIATIONS = 100
 
 
 def render_html(
@@ -66,6 +69,7 @@ def render_html(
         groups=_matrix(topics, clauses),
         mutants=None if mutants is None else _mutants(mutants),
         verdicts=VERDICTS,
+        recorded=any(report["deviations"] is not None for report in reports),
         cases=len(data["cases"]),
         roles=sorted({case[3] for case in data["cases"]}),
         profiles=sorted({clause["profile"] for clause in clauses.values() if clause["profile"]}),
@@ -151,6 +155,8 @@ def _card(report: Mapping[str, Any], label: str) -> dict[str, Any]:
         "counts": [(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]],
         "bars": bars,
         "clauses": [(state, states.count(state)) for state in _STATUSES if states.count(state)],
+        "deviations": [(clip(d["case"], 300), clip(d["kind"], 80)) for d in (report["deviations"] or [])[:_MOST_DEVIATIONS]],
+        "deviations_more": max(0, len(report["deviations"] or []) - _MOST_DEVIATIONS),
         "when": report["started"][:16].replace("T", " "),
         "seconds": report["seconds"],
         "kit": report["kit"]["version"],
@@ -226,7 +232,10 @@ def _cell(states: Sequence[str]) -> dict[str, Any]:
         if width:
             bars.append({"state": state, "x": round(at, 3), "width": round(width, 3)})
             at += width
-    worst = next((s for s in ("fail", "error", "partial", "pass", "untested") if counts[s]), "none")
+    # A topic with a clause that nothing tested has not passed, whatever the others say.
+    worst = next((s for s in ("fail", "error", "partial", "untested", "pass") if counts[s]), "none")
+    if worst == "untested" and counts["pass"]:
+        worst = "partial"
     rest = [f"{counts[state]} {state}" for state in ("fail", "error", "partial", "untested") if counts[state]]
     told = f"{counts['pass']} of {len(states)} clauses pass" + (f", {', '.join(rest)}" if rest else "")
     return {
@@ -250,7 +259,8 @@ def page_data(
     """Everything the page's script works on.
 
     ``cases`` are ``[id, title, topic, role, clauses, needs, exhibit]``; ``results`` one list for each report with, for
-    each case, None or ``[verdict, message, seconds, judged, known, detail]``.
+    each case, None or ``[verdict, message, seconds, judged, known, detail]``; ``known`` is 1 for a failure that was known
+    and 2 for a verdict that is not as recorded.
     """
     pools = Pools()
     text = pools.texts.put
@@ -281,7 +291,7 @@ def page_data(
     results = []
     for report in reports:
         by_name = {entry["case"]: entry for entry in report["cases"]}
-        odd = None if report["deviations"] is None else {entry["case"] for entry in report["deviations"]}
+        odd = None if report["deviations"] is None else {entry["case"]: entry["kind"] for entry in report["deviations"]}
         argument = _argument(report)
         told = []
         for name in names:
@@ -336,7 +346,7 @@ def _repeat(case: str, argument: str | None) -> str:
 
 def _result(
     entry: Mapping[str, Any],
-    odd: set[str] | None,
+    odd: Mapping[str, str] | None,
     argument: str | None,
     case: Case | None,
     pools: Pools,
@@ -351,7 +361,7 @@ def _result(
         pools.texts.put(clip(message)) if message else -1,
         entry["seconds"],
         None if judged in (None, entry["clauses"]) else [clause_numbers.get(name, clip(name, 60)) for name in judged],
-        int(bad and odd is not None and entry["case"] not in odd),
+        0 if odd is None else 2 if entry["case"] in odd else int(bad),
         _detail(entry, argument, case, pools) if bad else None,
     ]
 
@@ -383,8 +393,10 @@ def _detail(entry: Mapping[str, Any], argument: str | None, case: Case | None, p
     if isinstance(answer, Mapping) and answer:
         wanted = expected if isinstance(expected, Mapping) and "format" in expected else {}
         rows = list(aligned(lines_of(wanted) if wanted else (), lines_of(answer)))
-        if wanted and entry["format"] == "mrec":
-            rows = [row for row in rows if not (row[1] is None and row[0] == "declaration")]
+        if wanted:
+            # Parts in which conforming readers may differ are compared only where the case names them.
+            told = {_root(difference["path"]) for difference in differences}
+            rows = [row for row in rows if _root(row[0]) in told or _root(row[0]) not in OPTIONAL_PARTS]
         shown = _most_telling(rows) if wanted else rows[: exhibits.MOST_LINES]
         out["compared" if wanted else "answer"] = shown
         if len(rows) > len(shown):
@@ -410,6 +422,10 @@ def _detail(entry: Mapping[str, Any], argument: str | None, case: Case | None, p
     if entry.get("kept"):
         out["kept"] = clip(entry["kept"], 300)
     return out
+
+
+def _root(path: str) -> str:
+    return re.split(r"[.\[]", path, maxsplit=1)[0]
 
 
 def _most_telling(rows: list[list[Any]]) -> list[list[Any]]:

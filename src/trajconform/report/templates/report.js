@@ -58,13 +58,17 @@
     }
     return parts.join("\n").toLowerCase();
   });
+  const rank = cases.map((_, i) => (results.some((run) => run[i] && run[i][4] === 2) ? 0 : 1));
   const byId = new Map(cases.map((c, i) => [c[ID], i]));
   const profilesOf = cases.map((c) => new Set(c[CLAUSES].map((n) => typeof n === "number" && clauses[n][4])));
   const clauseNumbers = new Map(clauses.map((c, i) => [c[0], i]));
 
+  const CHOICES = ["run", "topic", "role", "profile", "feature", "known"];
   const KEYS = ["q", "v", "run", "topic", "role", "profile", "feature", "clause", "differ", "known", "case"];
   const bad = results.some((run) => run.some((r) => r && (r[0] === FAIL || r[0] === ERROR)));
-  const start = { q: "", v: bad ? "12" : "", run: "", topic: "", role: "", profile: "", feature: "", clause: "", differ: "", known: "", case: "" };
+  // Where nothing fails, what was judged comes before what was not.
+  const skips = results.some((run) => run.some((r) => r && r[0] === 3)) && results.some((run) => run.some((r) => r && r[0] !== 3));
+  const start = { q: "", v: bad ? "12" : skips ? "04" : "", run: "", topic: "", role: "", profile: "", feature: "", clause: "", differ: "", known: "", case: "" };
   let state = { ...start };
   let found = [];
   let shown = 0;
@@ -113,7 +117,7 @@
       const counted = new Set();
       for (const run of runs) {
         const r = run[i];
-        if (!r || (state.known && r[4])) continue;
+        if (!r || (state.known === "odd" ? r[4] !== 2 : state.known && r[4] === 1)) continue;
         there = true;
         counted.add(r[0]);
         if (!state.v || state.v.includes(String(r[0]))) any = true;
@@ -121,6 +125,8 @@
       for (const v of counted) counts[v]++;
       if (there && any) found.push(i);
     }
+    // What is not as recorded comes first.
+    found.sort((a, b) => rank[a] - rank[b] || a - b);
     shown = 0;
     $("list").replaceChildren();
     moreRows();
@@ -144,8 +150,8 @@
   }
   function show() {
     $("q").value = state.q;
-    for (const key of ["run", "topic", "role", "profile", "feature"]) if ($("f-" + key)) $("f-" + key).value = state[key];
-    for (const key of ["differ", "known"]) if ($("f-" + key)) $("f-" + key).checked = Boolean(state[key]);
+    for (const key of CHOICES) if ($("f-" + key)) $("f-" + key).value = state[key];
+    if ($("f-differ")) $("f-differ").checked = Boolean(state.differ);
     if (["run", "topic", "role", "profile", "feature", "differ", "known"].some((key) => state[key] !== "")) $("more").open = true;
     select();
   }
@@ -164,7 +170,7 @@
       const r = run[i];
       if (!r || (state.run !== "" && Number(state.run) !== n)) return;
       badges.push(verdictBadge(r[0], n));
-      if (r[4]) badges.push(el("span", { class: "tag" }, "known"));
+      if (r[4]) badges.push(el("span", { class: r[4] === 2 ? "tag odd" : "tag" }, r[4] === 2 ? "deviates" : "known"));
       if ((r[0] === FAIL || r[0] === ERROR) && r[1] >= 0) why.push(pools.texts[r[1]].slice(0, 240));
     });
     const button = el("button", { type: "button", class: "row" + (labels.length === 1 ? " one" : ""), "data-case": i, tabindex: place ? "-1" : "0" },
@@ -233,12 +239,10 @@
     const v = button.dataset.verdict;
     change({ v: state.v.includes(v) ? state.v.replace(v, "") : [...state.v + v].sort().join("") });
   });
-  for (const key of ["run", "topic", "role", "profile", "feature"]) {
+  for (const key of CHOICES) {
     if ($("f-" + key)) $("f-" + key).addEventListener("change", (event) => change({ [key]: event.target.value }));
   }
-  for (const key of ["differ", "known"]) {
-    if ($("f-" + key)) $("f-" + key).addEventListener("change", (event) => change({ [key]: event.target.checked ? "1" : "" }));
-  }
+  if ($("f-differ")) $("f-differ").addEventListener("change", (event) => change({ differ: event.target.checked ? "1" : "" }));
   $("clear").addEventListener("click", () => {
     change({ ...start, case: state.case });
     $("q").focus();
@@ -290,6 +294,17 @@
       if (!found.length) toCases({ topic: button.dataset.topic });
     }
   });
+
+  // A case that is not as recorded, from the card of its implementation.
+  for (const button of document.querySelectorAll(".case-link")) {
+    const i = byId.get(button.dataset.name);
+    if (i === undefined) button.disabled = true;
+    else button.addEventListener("click", () => {
+      change({ ...start, known: "odd", v: "" });
+      $("cases").scrollIntoView();
+      open(i);
+    });
+  }
 
   // -- a case -------------------------------------------------------------------------------------------------------
 
@@ -398,8 +413,10 @@
   function outcome(i, n) {
     const r = results[n][i], c = cases[i], x = c[EXHIBIT], d = r[5] || {};
     const box = el("section", { class: "run " + VERDICTS[r[0]], "aria-label": labels[n] },
-      el("h4", null, verdictBadge(r[0], n), " ", r[4] ? el("span", { class: "tag" }, "known failure") : "", el("span", { class: "tag" }, `${(1000 * r[2]).toFixed(r[2] < 0.1 ? 1 : 0)} ms`)));
-    if (r[1] >= 0) box.append(el("p", null, pools.texts[r[1]]));
+      el("h4", null, verdictBadge(r[0], n), " ", r[4] ? el("span", { class: r[4] === 2 ? "tag odd" : "tag" }, r[4] === 2 ? "not as recorded" : "known failure") : "", " ", el("span", { class: "tag" }, `${(1000 * r[2]).toFixed(r[2] < 0.1 ? 1 : 0)} ms`)));
+    const first = (d.differences || [])[0];
+    // A message that only tells the first difference is told below, with its bits.
+    if (r[1] >= 0 && !(first && pools.texts[r[1]].startsWith(first[0] + ": expected "))) box.append(el("p", { class: "message" }, pools.texts[r[1]]));
     else if (r[0] === 0) box.append(el("p", { class: "soft" }, "As expected, bit for bit."));
     for (const difference of d.differences || []) box.append(differenceView(difference));
     if (d.differences_more) box.append(el("p", { class: "soft" }, `... ${d.differences_more} more differences`));
@@ -409,7 +426,9 @@
       box.append(el("h5", null, "Expected beside actual"), el("div", { class: "sides" }, el("span", null, "expected"), el("span", null, said), el("span", null, "got"), el("span", null, "this reply")));
       box.append(fold(`The reply, ${number(d.answer.length + (d.lines_more || 0))} lines`, () => linesView(d.answer.map((l) => [l[0], l[3], [l[4].join("")]]), d.lines_more)));
     }
-    if (d.said) box.append(el("h5", null, "It said"), el("pre", null, d.said));
+    if (!d.compared && !d.answer && !d.differences && (r[0] === FAIL || r[0] === ERROR) && x && x.expect !== undefined) {
+      box.append(el("h5", null, "Expected beside actual"), el("div", { class: "sides" }, el("span", null, "expected"), el("span", null, pools.texts[x.expect]), el("span", null, "got"), d.said ? el("code", null, d.said) : el("span", null, "no usable answer")));
+    } else if (d.said) box.append(el("h5", null, "It said"), el("pre", null, d.said));
     if (d.states) box.append(el("h5", null, "Blocks over the frames, as handed back"), statesView(d.states, x && x.states));
     if (d.calls && d.calls.length) {
       box.append(el("h5", null, "Calls and answers"), el("ol", { class: "calls" }, d.calls.map(([no, call, answer, decisive]) =>
