@@ -155,7 +155,9 @@ def _card(report: Mapping[str, Any], label: str) -> dict[str, Any]:
         "counts": [(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]],
         "bars": bars,
         "clauses": [(state, states.count(state)) for state in _STATUSES if states.count(state)],
-        "deviations": [(clip(d["case"], 300), clip(d["kind"], 80)) for d in (report["deviations"] or [])[:_MOST_DEVIATIONS]],
+        "deviations": [
+            (clip(d["case"], 300), clip(d["kind"], 80)) for d in (report["deviations"] or [])[:_MOST_DEVIATIONS]
+        ],
         "deviations_more": max(0, len(report["deviations"] or []) - _MOST_DEVIATIONS),
         "when": report["started"][:16].replace("T", " "),
         "seconds": report["seconds"],
