@@ -9,10 +9,13 @@ and the log drained in one loop, so that no full pipe can block either side.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import select
 import signal
 import subprocess
+import sys
+import termios
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -81,7 +84,11 @@ class DriverProcess:
 
     def ask(self, op: str, params: Mapping[str, Any], seconds: float) -> Answer:
         """Send one request and wait for its answer. `DriverFault` where none comes that could be one."""
-        return decode_reply(self._exchange(self._message(op, params), op, seconds), self._request)
+        return decode_reply(self.ask_line(op, params, seconds), self._request)
+
+    def ask_line(self, op: str, params: Mapping[str, Any], seconds: float) -> bytes:
+        """Send one request and wait for a line, whatever stands in it. `DriverFault` where none comes."""
+        return self._exchange(self._message(op, params), op, seconds)
 
     def send(self, op: str, params: Mapping[str, Any], seconds: float) -> None:
         """Send one request and do not wait for its answer: `receive` or `killed_answer` comes next."""
@@ -119,6 +126,36 @@ class DriverProcess:
         self._requests += 1
         self._request = {"id": self._requests, "op": op, **params}
         return encode_message(self._request)
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The last request, as it was sent."""
+        return self._request
+
+    def unread(self) -> int:
+        """Bytes of requests that the program has not taken from its input; 0 where the system does not tell."""
+        try:
+            answer = fcntl.ioctl(self._in, termios.FIONREAD, b"\0" * 4)
+        except OSError:
+            return 0
+        return int.from_bytes(answer, sys.byteorder)
+
+    def received(self) -> bytes:
+        """What lies on the output and has been taken for no answer."""
+        self._drain()
+        return bytes(self._received)
+
+    def end_input(self, seconds: float) -> str:
+        """Close the program's input and wait for its end: how it ended, or nothing where it still runs."""
+        if self._in >= 0:
+            os.close(self._in)
+            self._in = -1
+        deadline = time.monotonic() + seconds
+        while not (ending := self.ended()) and time.monotonic() < deadline:
+            self._drain()
+            time.sleep(0.005)
+        self._drain()
+        return ending
 
     def ended(self) -> str:
         """How the process ended by itself (``exited with status 1``), or nothing while it runs."""

@@ -146,6 +146,32 @@ def find_fault(schema: str, document: Any) -> str:
     return ""
 
 
+def find_faults(schema: str, document: Any, most: int = 5) -> list[tuple[str, str, Any, Any]]:
+    """What is wrong with a document by a schema, each fault on its own.
+
+    A fault is its place (``.frames[0].x``), the words of the schema for it, the keyword that it breaks with what that
+    asks for (``("required", [...])``), and the part of the document at the place. Of alternatives the nearest counts.
+    """
+    import jsonschema
+
+    if not find_fault(schema, document):
+        return []
+    validator = jsonschema.Draft202012Validator({"$ref": _pointer(schema), "$defs": _definitions()})
+    found: dict[tuple[str, str], tuple[str, str, Any, Any]] = {}
+    for error in validator.iter_errors(document):
+        while error.context:
+            error = max(error.context, key=_nearness)
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
+        key = (place, _short(error.message, 300))
+        found.setdefault(key, (*key, (error.validator, error.validator_value), error.instance))
+    return list(found.values())[:most]
+
+
+def _nearness(error: Any) -> Any:
+    """Deep errors belong to the alternative that was meant; a wrong kind of thing to one that was not."""
+    return (len(error.path), error.validator not in ("type", "enum", "const", "required"))
+
+
 def _complaint(schema: str, document: Any) -> str:
     import jsonschema
 
