@@ -73,6 +73,58 @@ def new_command(folder: Path, language: str, format_name: str) -> int:
     return 0
 
 
+@command.command(
+    "check",
+    epilog="""
+\b
+Examples:
+  trajconform driver check my-driver
+  trajconform driver check my-driver --timeout 2
+  trajconform driver check mypackage.drivers:Driver
+
+\b
+Exit status: 0 nothing is wrong, 1 something is, 2 there was no driver to talk to.
+""",
+)
+@click.argument("driver")
+@click.option("--timeout", type=click.FloatRange(0.1), metavar="SECONDS", help="Limit for one answer after hello.")
+def check_command(driver: str, timeout: float | None) -> int:
+    """Talk to DRIVER and explain, message by message, what is wrong with its replies.
+
+    For each reply that is wrong: what was sent, what came back, what the protocol says, and what to do. A driver in
+    which nothing is wrong is ready for 'trajconform run', which judges the implementation behind it.
+    """
+    import signal
+
+    from rich.console import Console
+
+    from trajconform.harness.drivertoml import DriverSpec, resolve_driver
+    from trajconform.harness.examine import Step, examine
+    from trajconform.report.console import output_width
+    from trajconform.report.conversation import render_step
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    source = resolve_driver(driver)
+    console = Console(highlight=False, width=output_width())
+    where = f"  ({source.folder})" if isinstance(source, DriverSpec) else ""
+    console.print(f"{source.name}{where}\n", markup=False)
+    steps: list[Step] = []
+
+    def tell(step: Step) -> None:
+        steps.append(step)
+        render_step(console, step)
+
+    said = examine(source, timeout, tell)
+    wrong = sum(step.grave for step in steps)
+    notes = sum(bool(step.remarks) for step in steps) - wrong
+    counts = f"{len(steps)} messages, {wrong} wrong, {notes} with a note"
+    if wrong or not said:
+        console.print(f"\n{counts}; all messages: trajconform driver protocol", markup=False)
+        return 1
+    console.print(f"\n{counts}; next: trajconform run --driver {driver}", markup=False)
+    return 0
+
+
 @command.command("protocol")
 def protocol_command() -> int:
     """Print the page that describes every message between the kit and a driver."""

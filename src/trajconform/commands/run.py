@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -220,7 +219,7 @@ def _show(
     quiet: bool,
 ) -> None:
     """Print a run as it was asked for."""
-    from trajconform.report.console import plain_lines, render_run
+    from trajconform.report.console import output_width, plain_lines, render_run
 
     if plain:
         for line in plain_lines(run.results):
@@ -228,14 +227,10 @@ def _show(
     elif not quiet:
         from rich.console import Console
 
-        console = Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else _width())
+        console = Console(highlight=False, soft_wrap=False, width=output_width())
         render_run(
             console, run, catalogue, driver, per_clause=per_clause, most_failures=failures, show_expected=show_known
         )
-
-
-def _width() -> int:
-    return int(os.environ.get("COLUMNS", "110"))
 
 
 def _check_names(known: Any, asked: tuple[str, ...], kind: str) -> None:

@@ -106,7 +106,9 @@ def about_line(line: bytes, following: bytes, request: Mapping[str, Any]) -> Rem
         raise ValueError("the line is a JSON object")
     text = line.decode("utf-8", "replace").strip()
     if not text:
-        return Remark(f"an empty line came where the reply to {op!r} was due", LINES, "End each reply with one line feed.")
+        return Remark(
+            f"an empty line came where the reply to {op!r} was due", LINES, "End each reply with one line feed."
+        )
     if line.startswith(b"\xef\xbb\xbf"):
         return Remark(f"the reply to {op!r} begins with a byte order mark", LINES, "Write UTF-8 without one.")
     if line[:2] in (b"\xff\xfe", b"\xfe\xff") or line[:2] == b"{\0":
@@ -119,11 +121,15 @@ def about_line(line: bytes, following: bytes, request: Mapping[str, Any]) -> Rem
         do = "Write the object without line breaks: no indentation, no pretty-printing."
         return Remark(f"the reply to {op!r} is spread over several lines", LINES, do)
     if re.match(r"\{\s*'", text):
-        return Remark(wrong, LINES, "That is how a language prints its own object: names and strings of JSON are in \"…\".")
+        return Remark(
+            wrong, LINES, 'That is how a language prints its own object: names and strings of JSON are in "…".'
+        )
     if re.search(r"[:\[,]\s*(True|False|None)\b", text):
         return Remark(wrong, LINES, "JSON writes true, false and null: send the object through a JSON library.")
     if text.startswith("{") and "Extra data" in wrong:
-        return Remark(f"two things stand on the line of the reply to {op!r}", LINES, "Put a line feed after each object.")
+        return Remark(
+            f"two things stand on the line of the reply to {op!r}", LINES, "Put a line feed after each object."
+        )
     if not text.startswith(("{", "[", '"')):
         do = "Send text for people to standard error; a library that prints can be redirected there once at the start."
         return Remark(f"text that is no JSON came where the reply to {op!r} was due", OUTPUT, do)
@@ -136,9 +142,13 @@ def about_line(line: bytes, following: bytes, request: Mapping[str, Any]) -> Rem
 
 def _completes(line: bytes, following: bytes) -> bool:
     """Whether a line is the beginning of an object that ends on a later one."""
-    text = (line + b"\n" + following[:200_000]).decode("utf-8", "replace")
+    whole = line + b"\n" + following[:200_000]
+    return not _begins_with_json(line) and _begins_with_json(whole)
+
+
+def _begins_with_json(text: bytes) -> bool:
     try:
-        json.JSONDecoder().raw_decode(text.strip())
+        json.JSONDecoder().raw_decode(text.decode("utf-8", "replace").strip())
     except ValueError:
         return False
     return True
@@ -173,7 +183,9 @@ def about_fault(
     if "exited with status 0" in str(fault):
         do = "Go on reading requests until 'bye' or the end of the input: answer, then read the next line."
         return Remark(wrong, ONE_AT_A_TIME, do)
-    do = "Its standard error, where it wrote any, says why; run the command of driver.toml by hand and type the request."
+    do = (
+        "Its standard error, where it wrote any, says why; run the command of driver.toml by hand and type the request."
+    )
     if "exited" in str(fault) and op == "hello":
         do = "It ended before it had answered anything: look at its standard error, and at [setup] in driver.toml."
     return Remark(wrong, NO_VERDICT, do)
@@ -189,7 +201,9 @@ def _about_hang(op: str, partial: bytes, unread: int, late: bytes, seconds: floa
     if partial.strip():
         ended = _as_json(partial) is not None
         what = "a JSON object came, but no line feed after it" if ended else "the line that was begun has no end"
-        return Remark(f"no reply to {op!r} came {within}: {what}", LINES, "End each reply with a line feed, then flush.")
+        return Remark(
+            f"no reply to {op!r} came {within}: {what}", LINES, "End each reply with a line feed, then flush."
+        )
     if late.strip():
         wrong = f"no reply to {op!r} came {within}; once the input was closed, it did"
         do = (
@@ -256,7 +270,9 @@ def about_kind(message: Mapping[str, Any], request: Mapping[str, Any]) -> Remark
         "exception": "error", "err": "error", "crash": "error", "result": "ok", "success": "ok", "status": "ok",
     }  # fmt: skip
     for name in names:
-        near = words.get(str(name).lower()) or next(iter(difflib.get_close_matches(str(name).lower(), OUTCOMES, n=1)), None)
+        near = words.get(str(name).lower()) or next(
+            iter(difflib.get_close_matches(str(name).lower(), OUTCOMES, n=1)), None
+        )
         if near:
             return Remark(wrong, KINDS, f'"{name}" is no kind of reply; the word is "{near}".')
     if not names:
@@ -296,8 +312,8 @@ def _about_fault_of_schema(
     if part is None:
         return Remark(wrong, rule, "What is not there is left out; null stands nowhere in a reply.")
     if name == "dtype" and isinstance(part, str):
-        meant = _NUMPY_NAMES.get(part.lower())
-        return Remark(wrong, DTYPES, f"Write {meant!r}." if meant else "Write one of these names.")
+        ours = _NUMPY_NAMES.get(part.lower())
+        return Remark(wrong, DTYPES, f"Write {ours!r}." if ours else "Write one of these names.")
     if name == "shape":
         return Remark(wrong, EXACT, "A shape is a list of lengths: [] for a scalar, [3] for three values.")
     if name == "data" and isinstance(part, list):
@@ -306,13 +322,17 @@ def _about_fault_of_schema(
         if re.search(r"[\r\n ]", part):
             return Remark(f"{where}: the base64 has line breaks or blanks", EXACT, "Send it in one piece.")
         if re.search(r"[-_]", part):
-            return Remark(f"{where}: base64 of the URL alphabet (- and _)", EXACT, "Use the standard alphabet: + and /.")
+            return Remark(
+                f"{where}: base64 of the URL alphabet (- and _)", EXACT, "Use the standard alphabet: + and /."
+            )
         return Remark(wrong, STRINGS if "array" in words else EXACT, "Numbers: base64. Strings: a list.")
-    if isinstance(part, bool) or (keyword in ("type", "anyOf") and isinstance(part, float)):
-        return Remark(wrong, INTEGERS if name in ("step", "nstep", "particles", "rows") else rule, "Send what is asked for.")
     if wanted == "object" and isinstance(part, (int, float, str, list)) and kind == "ok" and rule.section != "`hello`":
-        do = "Numbers that must be exact travel as {\"dtype\", \"shape\", \"data\"}; a scalar has the shape []."
+        do = 'Numbers that must be exact travel as {"dtype", "shape", "data"}; a scalar has the shape [].'
         return Remark(wrong, EXACT, do)
+    if isinstance(part, bool) or (keyword in ("type", "anyOf") and isinstance(part, float)):
+        return Remark(
+            wrong, INTEGERS if name in ("step", "nstep", "particles", "rows") else rule, "Send what is asked for."
+        )
     return Remark(wrong, rule, "Send what is asked for; the page shows an example.")
 
 
@@ -354,7 +374,8 @@ def _advice_on_size(array: Mapping[str, Any]) -> str:
     if count and size % count == 0:
         fits = [name for name, dtype in NUMPY_DTYPES.items() if dtype.itemsize == size // count and name != "string"]
         if fits:
-            return f"That many bytes are {count} value{'s' * (count != 1)} of {' or '.join(fits)}: the dtype or the values are not what they should be."
+            several = "s" * (count != 1)
+            return f"That many bytes are {count} value{several} of {' or '.join(fits)}: dtype or values are not right."
     return "The bytes are those of all values, one after the other: the product of the shape times the size of one."
 
 
@@ -370,7 +391,9 @@ def about_difference(difference: Difference, expected: Any, actual: Any) -> Rema
         if rule_and_words is not None:
             return Remark(wrong, *rule_and_words)
     if difference.path.endswith((".step", "nstep")) and _rounded(difference.expected, difference.actual):
-        do = "The number went through a double: read 64-bit integers as integers, and send those beyond 2^53 as strings."
+        do = (
+            "The number went through a double: read 64-bit integers as integers, and send those beyond 2^53 as strings."
+        )
         return Remark(wrong, INTEGERS, do)
     do = "'trajconform inspect' shows what the file holds. Where the implementation errs, leave it to 'run' to say so."
     return Remark(wrong, TRANSLATES, do)
@@ -380,7 +403,10 @@ def _lost(left: Array, right: Array) -> tuple[Rule, str] | None:
     if dtype_name(left) != dtype_name(right):
         return DTYPES, f"The file holds {dtype_name(left)}: send that dtype and its bytes, without a conversion."
     if left.shape != right.shape:
-        return EXACT, f"The shape is {list(left.shape)}; a scalar has the shape [], one value a particle the shape [particles]."
+        return (
+            EXACT,
+            f"The shape is {list(left.shape)}; a scalar has the shape [], one value a particle the shape [particles].",
+        )
     if left.dtype == object:
         return None
     if raw_bytes(left.byteswap()) == raw_bytes(right):
@@ -392,9 +418,15 @@ def _lost(left: Array, right: Array) -> tuple[Rule, str] | None:
             if left.itemsize == 8 and raw_bytes(left.astype("<f4").astype("<f8")) == raw_bytes(right):
                 return EXACT, "The values went through single precision on their way: keep all 64 bits."
             if np.array_equal(left, right, equal_nan=True):
-                return EXACT, "The numbers are equal and their bits are not (a NaN's payload, the sign of a zero): copy the bytes, do not compute with the values."
+                return (
+                    EXACT,
+                    "Equal numbers, other bits (a NaN's payload, the sign of a zero): copy the bytes, do not compute with them.",
+                )
             if np.allclose(left, right, rtol=1e-6, atol=0, equal_nan=True):
-                return EXACT, "The values are nearly equal: they went through decimal text or were rounded. Copy the bytes."
+                return (
+                    EXACT,
+                    "The values are nearly equal: they went through decimal text or were rounded. Copy the bytes.",
+                )
     return None
 
 
@@ -429,7 +461,10 @@ def about_claims(
 ) -> Iterator[Remark]:
     """What `hello` claims, held to ``driver.toml`` and to what there is."""
     for what, more in (
-        ("formats", [f"to {r} {n}" for n, roles in said["formats"].items() for r in roles if r not in claims.get(n, ())]),
+        (
+            "formats",
+            [f"to {r} {n}" for n, roles in said["formats"].items() for r in roles if r not in claims.get(n, ())],
+        ),
         ("features", [f"the feature {f}" for f in said.get("features", ()) if f not in features]),
     ):
         if more:
@@ -451,4 +486,6 @@ def about_claims(
             do = f"It is called {near[0]!r}." if near else f"The features are {', '.join(FEATURES)}."
             yield Remark(f"hello names the feature {name!r}, which no case needs", CLAIMS, do, grave=False)
     if not any(said["formats"].values()):
-        yield Remark("hello claims to read nothing and to write nothing", CLAIMS, "Name under formats what there is to judge.")
+        yield Remark(
+            "hello claims to read nothing and to write nothing", CLAIMS, "Name under formats what there is to judge."
+        )

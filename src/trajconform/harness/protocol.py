@@ -121,13 +121,14 @@ def check_reply(message: Mapping[str, Any], request: Mapping[str, Any]) -> Answe
         text = f"a reply has exactly one of {', '.join(OUTCOMES)} beside its id; this one has {_short(has, 200)}"
         raise DriverFault("bad reply", f"the reply to {request['op']!r} is malformed: {text}", reply=message)
     kind = kinds[0]
-    complaint = find_fault(_body_schema(kind, request), message[kind])
+    complaint = find_fault(body_schema(kind, request), message[kind])
     if complaint:
         raise DriverFault("bad reply", f"the reply to {request['op']!r} is malformed: {kind}{complaint}", reply=message)
     return Answer(kind, message[kind])
 
 
-def _body_schema(kind: str, request: Mapping[str, Any]) -> str:
+def body_schema(kind: str, request: Mapping[str, Any]) -> str:
+    """The schema of what stands under ``kind`` in the reply to a request."""
     if kind != "ok":
         return _OUTCOME_SCHEMA[kind]
     if request["op"] == "read":

@@ -12,6 +12,15 @@ from typing import Any
 from trajconform.harness.inprocess import answer_call, hello_of
 from trajconform.harness.protocol import decode_message, encode_message
 
+MEMBERS = {
+    "read": ("format", "path", "frames"),
+    "check": ("format", "path"),
+    "create": ("format", "path", "declaration", "derive_from", "system", "options"),
+    "append": ("step", "time", "frame"),
+    "reopen": ("format", "path", "declaration"),
+}
+"""What a request may have beside ``id`` and ``op``. A member that is not known is ignored, as the protocol asks."""
+
 
 def serve(target: object, name: str = "") -> None:
     """Answer requests with the methods of ``target`` (see `trajconform.harness.inprocess`) until `bye` or the end of
@@ -32,7 +41,8 @@ def _answer(target: object, request: dict[str, Any], name: str) -> dict[str, Any
         return {"ok": hello_of(target, name)}
     if op == "bye":
         return {"ok": {}}
-    message, trace = answer_call(target, op, {key: value for key, value in request.items() if key not in ("id", "op")})
+    members = MEMBERS.get(op, ())
+    message, trace = answer_call(target, op, {key: value for key, value in request.items() if key in members})
     if trace:
         print(trace, file=sys.stderr, flush=True)
     return message

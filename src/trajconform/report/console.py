@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -178,6 +180,11 @@ def shown(text: str, most: int = 2000) -> str:
     if len(text) > most:
         text = f"{text[:most]} ... {len(text) - most} more characters"
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
+
+
+def output_width() -> int | None:
+    """Columns of standard output: those of the terminal (None), or of ``COLUMNS``, else 110."""
+    return None if sys.stdout.isatty() else int(os.environ.get("COLUMNS", "110"))
 
 
 def repeat_command(case: str, driver_argument: str | None, more: Sequence[str] = ()) -> str:
