@@ -1,9 +1,9 @@
 """The pictures of the documentation, made anew from real runs: ``python docs/pictures.py``.
 
-Needs the drivers molrs (``trajconform driver setup molrs``), naive and reference, chromium, chromedriver, and the extra
+Needs the drivers of the kit (``trajconform driver setup molrs``, and ``c-otj``), chromium, chromedriver, and the extra
 ``browser``. Reports that were saved before can be given instead of running again:
 
-    python docs/pictures.py --reports DIR      with molrs.json, naive.json and reference.json
+    python docs/pictures.py --reports DIR      with molrs.json, naive.json, reference.json, c-otj.json, node-otj.json
 
 Pictures go to ``docs/img``, with colours of a palette so that each stays below 150 kB.
 """
@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.report.browser import DESKTOP, PHONE, browser, complaints, look, missing  # noqa: E402
 
-DRIVERS = ("molrs", "naive", "reference")
+DRIVERS = ("molrs", "naive", "reference", "c-otj", "node-otj")
 MOST_BYTES = 150_000
 CASE = "mrec/step-and-time/time-minus-zero-start"
 """A time of minus zero where plus zero is due: one bit, the sign, differs."""
@@ -33,7 +33,7 @@ BYTES = "otj/tail/cut-header-single@cut-0020"
 def main() -> int:
     """Run, render, look, save. Exit status 1 where a picture is too large or a page complains."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--reports", type=Path, metavar="DIR", help="saved JSON reports of molrs, naive and reference")
+    parser.add_argument("--reports", type=Path, metavar="DIR", help="saved JSON reports, one a driver")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "img", metavar="DIR")
     arguments = parser.parse_args()
     if missing():
@@ -46,7 +46,8 @@ def main() -> int:
             for name in DRIVERS:
                 print(f"pictures: judging {name}", file=sys.stderr)
                 run("run", "--driver", name, "-j", "2", "-q", "--json", str(reports / f"{name}.json"))
-        run("report", *(str(reports / f"{name}.json") for name in DRIVERS), "--html", str(pages / "all.html"))
+        for page, names in (("all", DRIVERS[:3]), ("otj", DRIVERS[3:])):
+            run("report", *(str(reports / f"{name}.json") for name in names), "--html", str(pages / f"{page}.html"))
         run("report", str(reports / "molrs.json"), "--html", str(pages / "one.html"))
         told = run("compare", *(f"{name}.json" for name in ("naive", "molrs")), "--output", "html", cwd=reports)
         (pages / "compare.html").write_text(told, "utf-8")
@@ -58,7 +59,7 @@ def main() -> int:
             ("report-dark", "all.html", DESKTOP, True, "", ""),
             ("report-case", "one.html", DESKTOP, False, f"case={CASE}", at_cases),
             ("report-phone", "one.html", PHONE, True, f"case={CASE}", ""),
-            ("report-bytes", "all.html", DESKTOP, False, f"v=0&topic=&q=cut-header&case={BYTES}", at_cases),
+            ("report-bytes", "otj.html", DESKTOP, False, f"v=0&q=cut-header&case={BYTES}", at_cases),
             ("compare", "compare.html", DESKTOP, False, "", ""),
         ):
             look(driver, pages / page, size=size, dark=dark, fragment=fragment)

@@ -332,7 +332,8 @@
       else r.removeAttribute("aria-current");
     }
     const detail = $("detail");
-    detail.replaceChildren(...page(i));
+    detail.replaceChildren();
+    add(detail, page(i));
     detail.hidden = false;
     place();
     detail.scrollTop = 0;
@@ -384,7 +385,9 @@
         el("div", { class: "head" }, el("button", { type: "button", class: "clause-link", "data-clause": clause[0] }, clause[0]), ` ${[clause[2], clause[3], clause[4]].filter(Boolean).join(", ")}`, !counts && el("span", { class: "tag" }, "see also")),
         el("p", null, prose(clause[5]))));
     }
-    results.forEach((run, n) => run[i] && out.push(outcome(i, n)));
+    const order = [FAIL, ERROR, 4, 0, 3];
+    const judgedBy = results.map((_, n) => n).filter((n) => results[n][i]).sort((a, b) => order.indexOf(results[a][i][0]) - order.indexOf(results[b][i][0]) || a - b);
+    for (const n of judgedBy) out.push(outcome(i, n));
     if (!x) return [...out, el("p", { class: "soft" }, "The kit that wrote this page does not have this case; its input cannot be shown.")];
     const T = pools.texts;
     if (x.about !== undefined) {
@@ -394,7 +397,10 @@
       if (x.tree) out.push(treeView(x.tree));
     }
     if (x.script) {
-      out.push(el("h4", null, "Calls"), el("ol", { class: "calls" }, x.script.map((s, n) => el("li", null, el("span", { class: "no" }, n + 1), el("code", null, T[s])))), x.script_more && el("p", { class: "soft" }, `... ${x.script_more} more calls`));
+      const calls = () => el("div", null, el("ol", { class: "calls" }, x.script.map((s, n) => el("li", null, el("span", { class: "no" }, n + 1), el("code", null, T[s])))), x.script_more && el("p", { class: "soft" }, `... ${x.script_more} more calls`));
+      // Where calls are shown with their answers already, the script is at hand for who wants it.
+      const answered = results.some((run) => run[i] && run[i][5] && run[i][5].calls);
+      out.push(el("h4", null, "Calls"), answered ? fold(`The script, ${number(x.script.length + (x.script_more || 0))} calls`, calls) : calls());
     }
     if (x.states) out.push(el("h4", null, "Blocks over the frames, ", T[x.of]), statesView(x.states));
     out.push(el("h4", null, "Expected"), el("p", null, T[x.expect]));
@@ -448,7 +454,9 @@
         copy.textContent = "Selected";
       }
     });
-    box.append(el("h5", null, "Repeat"), el("div", { class: "command" }, text, copy));
+    const repeat = el("div", { class: "command" }, text, copy);
+    if (r[0] === FAIL || r[0] === ERROR) box.append(el("h5", null, "Repeat"), repeat);
+    else box.append(el("details", { class: "repeat" }, el("summary", null, "Repeat"), repeat));
     return box;
   }
   const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\"'\"'") + "'");
@@ -461,7 +469,7 @@
     if (left && left.length === right.length) box.append(bitsView(left, right, expected.includes("(0x")));
     return box;
   }
-  function bitsView(left, right, float) {
+  function bitsView(left, right, float, sides = "expected above, got below") {
     const bytes = [];
     let differ = 0;
     const where = new Set();
@@ -477,7 +485,7 @@
       bytes.push(el("span", { class: "byte mono" }, el("span", { class: "hex" }, left.slice(at, at + 2)), el("span", null, line(a, b)), el("span", null, line(b, a)), el("span", { class: "hex" }, right.slice(at, at + 2))));
     }
     const named = float && (left.length === 16 || left.length === 8) ? `: ${[...where].join(", ")}` : "";
-    return el("div", null, el("div", { class: "bits", role: "img", "aria-label": `${differ} of ${left.length * 4} bits differ${named}` }, bytes), el("div", { class: "soft" }, `${differ} of ${left.length * 4} bits differ${named}; expected above, got below`));
+    return el("div", null, el("div", { class: "bits", role: "img", "aria-label": `${differ} of ${left.length * 4} bits differ${named}` }, bytes), el("div", { class: "soft" }, `${differ} of ${left.length * 4} bits differ${named}; ${sides}`));
   }
   const frameOf = (path) => (/^frames\[(\d+)\]\.?/.exec(path) || [""])[0];
   function grouped(rows, make) {
@@ -616,7 +624,7 @@
     if (few.length && few.length <= 4 && told.size === told.was) {
       for (const at of few) {
         const hex = (byte) => byte.toString(16).padStart(2, "0");
-        box.append(el("div", { class: "soft" }, `byte ${at}: the golden above, this file below`), bitsView(hex(golden[at]), hex(data[at]), false));
+        box.append(bitsView(hex(golden[at]), hex(data[at]), false, `byte ${at}: the golden above, this file below`));
       }
     }
     const rows = el("tbody", null);
