@@ -58,7 +58,7 @@ def render_html(
     style, script = (environment.loader.get_source(environment, f"report.{kind}")[0] for kind in ("css", "js"))
     topics, clauses = _topics(reports, catalogue)
     data = page_data(reports, topics, clauses)
-    return environment.get_template("report.html").render(
+    page = environment.get_template("report.html").render(
         policy=_policy(script, style),
         style=markupsafe.Markup(style),
         script=markupsafe.Markup(script),
@@ -75,6 +75,8 @@ def render_html(
         profiles=sorted({clause["profile"] for clause in clauses.values() if clause["profile"]}),
         features=sorted({need for case in data["cases"] for need in case[5]}),
     )
+    # Half a surrogate pair, which JSON can carry, is no text; it is shown as its escape.
+    return page.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def script_json(document: Any) -> str:
