@@ -18,11 +18,13 @@ SCHEMAS = dict(schemas())
 FOLDER = kit.root() / "vectors" / "schema"
 INDEX = json.loads((FOLDER / "index.json").read_text("utf-8"))
 INSTANCES = {entry["path"]: json.loads((FOLDER / entry["path"]).read_text("utf-8")) for entry in INDEX}
-ANNOTATIONS = {"$schema", "$id", "title", "description", "$defs"}
+ANNOTATIONS = {"$schema", "$id", "title", "description"}
+SUBSCHEMA = {"items", "additionalProperties", "propertyNames", "not", "if", "then", "else"}
+PLAIN = {"$ref", "type", "const", "pattern", "minimum", "maximum", "minItems", "maxItems"}
 
 
 def constraints(schema: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place of a schema where a keyword constrains: the path to the keyword."""
+    """Every place of a schema where something constrains: keywords, named properties, members of lists."""
     if not isinstance(schema, dict):
         return
     for keyword, value in schema.items():
@@ -31,6 +33,8 @@ def constraints(schema: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, 
             if keyword != "$defs":
                 yield here
             for name, sub in value.items():
+                if keyword != "$defs":
+                    yield (*here, name)
                 yield from constraints(sub, (*here, name))
         elif keyword in ANNOTATIONS:
             continue
@@ -40,8 +44,16 @@ def constraints(schema: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, 
                 for i, sub in enumerate(value):
                     yield (*here, i)
                     yield from constraints(sub, (*here, i))
-            elif keyword in ("items", "additionalProperties", "propertyNames", "not", "if", "then", "else"):
+            elif keyword in SUBSCHEMA:
                 yield from constraints(value, here)
+            elif keyword in ("enum", "required"):
+                yield from ((*here, i) for i in range(len(value)))
+            elif keyword == "dependentRequired":
+                for name, needed in value.items():
+                    yield (*here, name)
+                    yield from ((*here, name, i) for i in range(len(needed)))
+            else:
+                assert keyword in PLAIN, f"{keyword}: this walk does not know what is inside"
 
 
 def without(schema: Any, path: tuple[Any, ...]) -> Any:
