@@ -136,13 +136,22 @@ def protocol_command() -> int:
 
 @command.command("list")
 def list_command() -> int:
-    """List the kit's drivers: what each claims and whether it is set up."""
+    """List the kit's drivers: what each claims, and whether it is ready or how to set it up."""
     from trajconform import kit
     from trajconform.harness.drivertoml import list_drivers
 
-    for spec in list_drivers(kit.root()):
-        claims = "; ".join(f"{name}: {', '.join(roles)}" for name, roles in spec.claims.items())
-        problem = spec.setup_problem()
-        click.echo(f"{spec.name:<12}{spec.language:<10}{claims:<38}{problem or 'ready'}")
-        click.echo(f"{'':<12}{spec.description}")
+    specs = list_drivers(kit.root())
+    rows = [
+        (
+            spec.name,
+            spec.language,
+            "; ".join(f"{name}: {', '.join(roles)}" for name, roles in spec.claims.items()),
+            "ready" if spec.setup_problem() is None else f"trajconform driver setup {spec.reference}",
+        )
+        for spec in specs
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for spec, row in zip(specs, rows, strict=True):
+        click.echo("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]))
+        click.echo(f"{'':<{widths[0]}}  {spec.description}")
     return 0

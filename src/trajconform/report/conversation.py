@@ -23,7 +23,7 @@ def render_step(console: Console, step: Step) -> None:
     line.append(f"  {step.seconds * 1000:.0f} ms", "dim")
     if step.said:
         line.append(f"  {shown(step.said, _LONGEST)}")
-    console.print(line)
+    console.print(line, soft_wrap=True)
     if not step.remarks:
         return
     rows = Table.grid(padding=(0, 2))
