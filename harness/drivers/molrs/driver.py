@@ -129,6 +129,8 @@ def fill_argument(tag: str, fill: Any) -> Any:
     """A fill in typed JSON form as the binding takes it."""
 
     def one(item: Any) -> Any:
+        if isinstance(item, bool) and tag.startswith("f64"):
+            return MetaValue("bool", item)  # as a plain argument True would be the number 1.0
         if isinstance(item, str) and tag.startswith("f64"):
             return {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}.get(item, item)
         if isinstance(item, str) and tag[0] in "iu" and item.lstrip("-").isdigit():
@@ -149,6 +151,8 @@ def schema_of(declaration: dict[str, Any]) -> Any:
             if entry.get("nullable"):
                 raise Unsupported("declaring a column nullable: SequenceSchema has no call for it")
             schema.declare_column(name, column, entry["dtype"], list(entry["trailing"]))
+            if isinstance(entry.get("precision"), bool):
+                raise Unsupported("a boolean for a precision: to the binding's number True is 1.0")
             if "precision" in entry:
                 schema.declare_precision(name, column, entry["precision"])
     for name, block in (declaration.get("blocks") or {}).items():
@@ -189,7 +193,12 @@ def frame_of(wire: dict[str, Any]) -> Any:
         origin = decode(cell["origin"]) if "origin" in cell else np.zeros(3)
         boundary = decode(cell["boundary"]) if "boundary" in cell else np.full(3, defined)
         geometry = Cell.matrix(decode(cell["vectors"])) if defined else Cell.undefined()
-        frame.box = Box(geometry, origin, tuple(bool(b) for b in boundary))
+        try:
+            frame.box = Box(geometry, origin, tuple(bool(b) for b in boundary))
+        except ValueError as error:
+            if "singular" not in str(error):
+                raise
+            raise Unsupported("a cell that cannot be inverted: a Box is never made of it, so no writer sees it") from None
     for key, value in (wire.get("meta") or {}).items():
         tag = value["dtype"]
         if tag == "json":
