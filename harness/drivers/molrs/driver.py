@@ -198,7 +198,9 @@ def frame_of(wire: dict[str, Any]) -> Any:
         except ValueError as error:
             if "singular" not in str(error):
                 raise
-            raise Unsupported("a cell that cannot be inverted: a Box is never made of it, so no writer sees it") from None
+            raise Unsupported(
+                "a cell that cannot be inverted: a Box is never made of it, so no writer sees it"
+            ) from None
     for key, value in (wire.get("meta") or {}).items():
         tag = value["dtype"]
         if tag == "json":
