@@ -8,7 +8,7 @@
   const SIGNS = ["✓", "✗", "!", "–", "i"];
   const MARKS = { pass: "✓", partial: "◐", fail: "✗", error: "!", untested: "○" };
   const FAIL = 1, ERROR = 2;
-  const CHUNK = 60;
+  const CHUNK = 30;
   const [ID, TITLE, TOPIC, ROLE, CLAUSES, NEEDS, EXHIBIT] = [0, 1, 2, 3, 4, 5, 6];
   const $ = (id) => document.getElementById(id);
 
@@ -267,6 +267,8 @@
       for (const r of table.querySelectorAll(`.clause-row[data-topic="${topic}"]`)) r.remove();
       return;
     }
+    // On a phone a clause beside several columns would be a word wide.
+    const apart = labels.length > 1 && matchMedia("(max-width: 40rem)").matches;
     let after = button.closest("tr");
     clauses.forEach((c) => {
       if (c[1] !== topic || !c[6].some(Boolean)) return;
@@ -274,13 +276,18 @@
         el("th", { scope: "row" },
           el("button", { type: "button", class: "clause-link", "data-clause": c[0], title: "Show the cases of this clause" }, c[0]),
           el("span", { class: "soft" }, ` ${c[2]}, ${c[3]}${c[4] === "companion" ? ", companion" : ""}`),
-          el("p", null, prose(c[5]))),
+          !apart && el("p", null, prose(c[5]))),
         c[6].map((s, n) => {
           const counts = Object.entries(c[7][n] || {}).map(([v, many]) => `${many} ${v.toLowerCase()}`).join(", ");
           return el("td", null, s ? [el("span", { class: "state " + s }, el("span", { "aria-hidden": "true" }, MARKS[s]), " " + s), el("div", { class: "soft" }, counts || "no case")] : el("span", { class: "soft" }, "·"));
         }));
       after.after(line);
       after = line;
+      if (apart) {
+        const words = el("tr", { class: "clause-row words", "data-topic": topic }, el("td", { colspan: labels.length + 1 }, el("p", null, prose(c[5]))));
+        after.after(words);
+        after = words;
+      }
     });
   }
   table.addEventListener("click", (event) => {
@@ -656,7 +663,7 @@
       rows.append(el("tr", null, el("th", { colspan: 4, scope: "colgroup" }, "beyond the golden")));
       for (let at = last; at < size; at += 8) rows.append(el("tr", null, el("td", { class: "mono" }, at), el("td", { class: "mono" }, hexOf(at, Math.min(at + 8, size))), el("td", null, ""), el("td", null, "")));
     }
-    box.append(el("table", { class: "hex" }, rows));
+    box.append(el("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "Bytes" }, el("table", { class: "hex" }, rows)));
     if (told.size > 4096) box.append(el("p", { class: "soft" }, `... ${number(told.size - 4096)} more bytes`));
     return box;
   }
