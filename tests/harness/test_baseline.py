@@ -32,7 +32,16 @@ def held(
     path = tmp_path / "known-failures.yaml"
     path.write_text(text)
     results = tuple(
-        CaseResult(name, "t", "mrec", "x", "reader", (f"MREC-{name.split('/')[1].upper()}-01",), Verdict(verdict), "m")
+        CaseResult(
+            name,
+            "t",
+            "mrec",
+            "x",
+            "crash" if "/crash" in name else "reader",
+            (f"MREC-{name.split('/')[1].upper()}-01",),
+            Verdict(verdict),
+            "m",
+        )
         for name, verdict in verdicts.items()
     )
     driver = DriverIdentity("d", "1", "C", "", "in process", {})
@@ -144,3 +153,20 @@ def test_without_a_list_every_failure_is_unexpected(tmp_path: Path) -> None:
 def test_faults_of_the_list_are_named(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(TrajconformError, match=words):
         held(tmp_path, {}, text)
+
+
+@pytest.mark.parametrize(
+    ("case", "verdict", "kinds"),
+    [
+        ("mrec/x/crash@killed", "FAIL", []),
+        ("mrec/x/crash@killed", "PASS", []),
+        ("mrec/x/crash@killed", "ERROR", ["other verdict"]),
+        ("mrec/x/crash@killed", "SKIP", ["not judged"]),
+        ("mrec/x/read", "FAIL", ["stale entry"]),
+        ("mrec/x/read", "PASS", ["stale entry"]),
+    ],
+)
+def test_only_a_crash_case_may_fail_sometimes(tmp_path: Path, case: str, verdict: str, kinds: list[str]) -> None:
+    text = f"[{{case: '{case}', clause: MREC-X-01, reason: 'moments are random', sometimes: true}}]"
+    run = held(tmp_path, {case: verdict}, text)
+    assert [d.kind for d in run.deviations or ()] == kinds

@@ -97,3 +97,40 @@ def test_what_a_record_spares_is_read_from_its_groups(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "zarr.json").write_text(json.dumps({"node_type": "group", "attributes": attributes}))
     assert elided(tmp_path) == frozenset({"a", "box"})
+
+
+IN_PLACE = 'openat(AT_FDCWD</>, "{c}", O_WRONLY|O_CREAT|O_TRUNC, 0644) = 3<{c}>'
+REMOVED = 'unlink("{c}") = 0'
+CREATED = 'openat(AT_FDCWD</>, "{c}", O_RDWR|O_CREAT, 0644) = 3<{c}>'
+WRITTEN = 'pwrite64(3<{c}>, ""..., 9, 0) = 9'
+BESIDE = 'openat(AT_FDCWD</>, "{c}.new", O_WRONLY|O_CREAT|O_TRUNC, 0644) = 3<{c}.new>'
+OVER = 'rename("{c}.new", "{c}") = 0'
+
+
+@pytest.mark.parametrize(
+    ("second", "how"),
+    [
+        ([IN_PLACE, WRITTEN], "emptied, then written anew"),
+        ([REMOVED, CREATED, WRITTEN], "removed, then written anew"),
+        ([REMOVED, BESIDE, OVER], "removed, then written anew"),
+        ([BESIDE, OVER], ""),
+        ([CREATED, WRITTEN], ""),
+        ([REMOVED], ""),
+    ],
+)
+def test_a_committed_chunk_is_there_at_every_moment(tmp_path: Path, second: list[str], how: str) -> None:
+    record = tmp_path / "out.mrec"
+    chunk = f"{record}/trajectory/a/x/c/0"
+    lines: list[str] = []
+    for call, what in enumerate(([CREATED, WRITTEN], second)):
+        start = 1 + 100 * call
+        lines += [f"1 {start}.{n} {line.format(c=chunk)}" for n, line in enumerate(what)]
+        lines += [f"1 {start + int(line[2:5]) - 99}.5 {line.split(' ', 2)[2]}" for line in commit_of(record)]
+    log = "\n".join(lines)
+    findings, _ = judge_order(log, record, [Period("flush", 0.0, 100.0), Period("flush", 100.5, 200.0)])
+    found = [(f.place, f.actual) for f in findings if "MREC-COMMIT-16" in f.clauses]
+    assert found == ([("trajectory/a/x/c/0", how)] if how else [])
+
+
+def commit_of(record: Path) -> list[str]:
+    return log_of(["trajectory"], record).splitlines()

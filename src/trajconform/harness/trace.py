@@ -340,9 +340,13 @@ def judge_order(log: str, record: Path, periods: Sequence[Period]) -> tuple[list
     done = acts(log, str(top))
     disk = _Disk(str(top))
     findings: list[Finding] = []
+    committed: frozenset[str] = frozenset()
     for period in periods:
         mine = [act for act in done if period.sent <= act.at <= period.answered]
-        findings += _Call(disk, period.op, str(top / record.name), mine, period.elided).judge()
+        call = _Call(disk, period.op, str(top / record.name), mine, period.elided, committed)
+        findings += call.judge()
+        if call.commits:
+            committed = frozenset(name for name, file in disk.files.items() if file.version)
     findings += _sections(str(top / record.name), done)
     return findings, len(done)
 
@@ -363,8 +367,18 @@ def _sections(record: str, done: Sequence[_Act]) -> Iterator[Finding]:
 class _Call:
     """What was done during one call of a writer."""
 
-    def __init__(self, disk: _Disk, op: str, record: str, done: list[_Act], elided: frozenset[str]) -> None:
+    def __init__(
+        self,
+        disk: _Disk,
+        op: str,
+        record: str,
+        done: list[_Act],
+        elided: frozenset[str],
+        committed: frozenset[str] = frozenset(),
+    ) -> None:
         self.disk, self.op, self.record, self.done, self.elided = disk, op, record, done, elided
+        self.committed = committed
+        """Files with content when the last commit ended."""
         self.marker = f"{record}/{MARKER}"
         self.commits = [a for a in done if op != "create" and op != "reopen" and self._replaces(a, self.marker)]
         self.before = set(disk.files)
@@ -378,7 +392,8 @@ class _Call:
 
     def judge(self) -> list[Finding]:
         """The breaches, in the order in which they happened."""
-        found = [*self._in_place(), *self._after_the_commit(), *self._chunks_late(), *self._migrations()]
+        found = [*self._in_place(), *self._emptied(), *self._after_the_commit()]
+        found += [*self._chunks_late(), *self._migrations()]
         events = sorted([(a.start, 0, a) for a in self.done] + [(a.end, 1, a) for a in self.done], key=lambda e: e[:2])
         begun: dict[int, list[tuple[_File | _Folder, int]]] = {}
         for _, phase, act in events:
@@ -406,7 +421,8 @@ class _Call:
         return Finding(clauses, self.op, f"everything synced {when}", f"not synced: {names}")
 
     def _unsynced_at_commit(self, act: _Act) -> list[Finding]:
-        lost = self.disk.unsynced(but=act.path)
+        lost = [name for name in self.disk.unsynced(but=act.path) if name.startswith(f"{self.record}/")]
+        # Where the name of the record itself is lost, nstep goes with it and claims nothing: that is the flush's to see to.
         if not lost:
             return []
         clauses = ("MREC-PROTO-04", "MREC-PROTO-07") if self.op in ("flush", "close") else ("MREC-PROTO-07",)
@@ -426,6 +442,24 @@ class _Call:
                 clauses = ("MREC-COMMIT-14", "MREC-PROTO-02") if path == self.marker else ("MREC-PROTO-02",)
                 how = {"truncate": "emptied and written anew", "write": "written in place", "remove": "removed first"}
                 yield Finding(clauses, self._shown(path), "the new one written beside it, renamed over", how[act.kind])
+
+    def _emptied(self) -> Iterator[Finding]:
+        """A chunk of a commit that is emptied or removed and then written anew: a crash in between takes frames that
+        were committed. (A chunk that goes for good belongs to an array that goes, and is none of this.)"""
+        gone: dict[str, str] = {}
+        fresh: set[str] = set()
+        for act in self.done:
+            path = act.target or act.path
+            if path in self.committed and path not in fresh and act.kind in ("truncate", "remove"):
+                gone.setdefault(path, "emptied" if act.kind == "truncate" else "removed")
+            chunk = path.startswith(f"{self.record}/trajectory/") and not path.endswith("/zarr.json")
+            if chunk and path in gone and act.kind in _CHANGES:
+                expected = "added to, or the new one written beside it and renamed over"
+                clauses = ("MREC-COMMIT-16", "MREC-PROTO-05")
+                yield Finding(clauses, self._shown(path), expected, f"{gone[path]}, then written anew")
+                return
+            if act.kind in ("move", "link"):
+                fresh.add(path)
 
     def _after_the_commit(self) -> Iterator[Finding]:
         """Content that is replaced after the commit, which is the last thing that a commit does."""
