@@ -71,6 +71,10 @@ class Launcher:
         self._alive: set[DriverProcess] = set()
         self._over = False
 
+    def set_variable(self, name: str, value: str) -> None:
+        """Put a variable into the environment of every process from now on."""
+        self._env[name] = value
+
     def missing(self) -> str:
         """Why there is no process to kill, or nothing where there is one."""
         return "" if self._command else "an object of this process cannot be killed; name it as module:attribute"

@@ -122,7 +122,8 @@ class DriverSpec:
         """The files of the folder that make the driver: neither what it builds nor notes about it."""
         for folder, folders, files in os.walk(self.folder):
             folders[:] = [f for f in folders if f not in _NOT_SOURCES and not f.startswith(".")]
-            yield from (Path(folder) / f for f in files if f not in _NOT_SOURCES and not f.endswith(".pyc"))
+            found = (Path(folder) / f for f in files if f not in _NOT_SOURCES and not f.endswith(".pyc"))
+            yield from (path for path in found if path.is_file())  # no pipe, and no link that leads nowhere
 
 
 def _reference_object() -> object:

@@ -194,8 +194,13 @@ class DriverProcess:
         """Kill the process group and nothing else: what another thread may do."""
         # The leader is reaped only in `kill`; until then its number, and so the group's, belongs to nobody else.
         if self._process.returncode is None:
+            # Children that have made a group of their own are found while their parents still live.
+            below = _descendants(self._process.pid)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
+            for pid in below:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
 
     def kill(self) -> None:
         """Kill the process group and give the pipes back. Safe to call again."""
@@ -446,17 +451,53 @@ def _stands_still(leader: int) -> bool:
 
 def _resident(pid: int) -> int:
     """Resident bytes of a process and its descendants; 0 where the system does not tell."""
-    total, queue = 0, [pid]
-    while queue:
-        current = queue.pop()
+    total = 0
+    for current in (pid, *_descendants(pid)):
         try:
             with open(f"/proc/{current}/statm", "rb") as file:  # noqa: PTH123 - hot path
                 total += int(file.read().split()[1]) * _PAGE
-            with open(f"/proc/{current}/task/{current}/children", "rb") as file:  # noqa: PTH123
-                queue.extend(int(child) for child in file.read().split())
         except (OSError, IndexError):
             continue
     return total
+
+
+def _descendants(pid: int) -> list[int]:
+    """The processes that a process and its children have started and that have not been orphaned."""
+    found, queue = [], [pid]
+    while queue:
+        current = queue.pop()
+        try:
+            with open(f"/proc/{current}/task/{current}/children", "rb") as file:  # noqa: PTH123 - hot path
+                below = [int(child) for child in file.read().split()]
+        except OSError:
+            continue
+        found += below
+        queue += below
+    return found
+
+
+RUN_VARIABLE = "TRAJCONFORM_RUN"
+"""Environment variable that the drivers of a run hand down to whatever they start; its value names the run."""
+
+
+def end_survivors(run: str) -> int:
+    """Kill every process that carries the name of a run in its environment; how many there were.
+
+    That finds orphans which have left the group and the session of their driver. 0 where the system does not tell.
+    """
+    mark = f"{RUN_VARIABLE}={run}".encode()
+    ended = 0
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark not in (entry / "environ").read_bytes().split(b"\0") or int(entry.name) == os.getpid():
+                continue
+            if (entry / "stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z":
+                continue
+            os.kill(int(entry.name), signal.SIGKILL)
+        except (OSError, IndexError):
+            continue
+        ended += 1
+    return ended
 
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")

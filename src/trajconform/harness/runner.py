@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
+import secrets
 import shutil
 import stat
+import subprocess
 import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +25,7 @@ from trajconform.harness.crash import CrashPlan, Launcher
 from trajconform.harness.drivertoml import DriverSpec
 from trajconform.harness.inprocess import InProcess, InProcessDriver
 from trajconform.harness.judge import Bench, Outcome, judge, skip_reason
-from trajconform.harness.process import ProcessDriver
+from trajconform.harness.process import RUN_VARIABLE, ProcessDriver, end_survivors
 from trajconform.harness.protocol import DriverFault, DriverUnavailable
 from trajconform.harness.verdicts import CaseResult, DriverIdentity, RunResult, Verdict
 from trajconform.model.errors import TrajconformError
@@ -74,8 +77,8 @@ def run_cases(
         jobs = 1
     plan = plan or CrashPlan()
     started, begun = datetime.now(UTC), time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="trajconform-", dir=_memory(), ignore_cleanup_errors=True) as scratch:
-        settings = _Settings(keep, evidence == "all", catalogue, Path(scratch), plan)
+    with _scratch() as scratch:
+        settings = _Settings(keep, evidence == "all", catalogue, scratch, plan)
         pool = _Pool(driver, cases, max(1, min(jobs, len(cases))), request_seconds, settings)
         interrupted = pool.run(progress)
     return RunResult(
@@ -92,6 +95,16 @@ def run_cases(
         kills=plan.kills,
         seed=plan.seed,
     )
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder for the cases of a run, removed afterwards whatever a driver has made of it."""
+    folder = Path(tempfile.mkdtemp(prefix="trajconform-", dir=_memory()))
+    try:
+        yield folder
+    finally:
+        _remove(folder)
 
 
 def _memory() -> str | None:
@@ -121,8 +134,12 @@ class _Pool:
     ) -> None:
         self.source, self.cases, self.jobs, self.settings = source, cases, jobs, settings
         self.results: dict[int, CaseResult] = {}
-        self._drivers = [_make_driver(source, request_seconds) for _ in range(jobs)]
+        self._name = secrets.token_hex(12)
+        mark = {RUN_VARIABLE: self._name}
+        self._drivers = [_make_driver(source, request_seconds, mark) for _ in range(jobs)]
         self._launcher = Launcher(source, request_seconds)
+        self._launcher.set_variable(RUN_VARIABLE, self._name)
+        self._survivors = 0
         self._hello: dict[str, Any] | None = None
         self._start_fault = ""
         self._next = iter(enumerate(cases))
@@ -131,7 +148,13 @@ class _Pool:
         self._queue: queue.SimpleQueue[tuple[int, CaseResult] | BaseException | None] = queue.SimpleQueue()
 
     def run(self, progress: Progress | None) -> bool:
-        """Run all cases; True when interrupted."""
+        """Run all cases and leave no process behind; True when interrupted."""
+        try:
+            return self._run(progress)
+        finally:
+            self._survivors = end_survivors(self._name)
+
+    def _run(self, progress: Progress | None) -> bool:
         threads = [threading.Thread(target=self._work, args=(d,), daemon=True) for d in self._drivers]
         for thread in threads:
             thread.start()
@@ -186,9 +209,13 @@ class _Pool:
     def notes(self) -> list[str]:
         """Notes of all drivers, each once with how often it was made."""
         every = [note for driver in self._drivers for note in driver.notes]
-        return [
+        notes = [
             f"{note} ({every.count(note)} times)" if every.count(note) > 1 else note for note in dict.fromkeys(every)
         ]
+        if self._survivors:
+            several = "es" if self._survivors > 1 else ""
+            notes.append(f"{self._survivors} process{several} of the driver outlived it and had to be killed")
+        return notes
 
     def _work(self, driver: ProcessDriver | InProcessDriver) -> None:
         try:
@@ -221,7 +248,7 @@ class _Pool:
             if reason:
                 outcome = Outcome(Verdict.SKIP, reason)
             else:
-                folder.mkdir()
+                _make_room(folder)
                 bench = Bench(driver, folder, features, launcher=self._launcher, plan=self.settings.plan)
                 outcome = judge(case, bench)
         except DriverFault as fault:
@@ -237,6 +264,11 @@ class _Pool:
             if bench is None:
                 raise
             outcome = Outcome(Verdict.ERROR, f"the case cannot be used: {error}")
+        except OSError as error:
+            where = f" ({error.filename})" if error.filename else ""
+            text = f"the case could not be judged: {error.strerror or error}{where}"
+            outcome = Outcome(Verdict.ERROR, text)
+            stderr = traceback.format_exc()
         except Exception as error:  # a failure of the kit's own costs one case, and is shown as what it is
             outcome = Outcome(Verdict.ERROR, f"the kit itself failed: {type(error).__name__}: {error}")
             stderr = traceback.format_exc()
@@ -245,9 +277,13 @@ class _Pool:
         if self.settings.keep is not None and result.verdict in (Verdict.FAIL, Verdict.ERROR):
             try:
                 result = replace(result, kept=str(_keep(self.settings.keep, result, folder)))
-            except (OSError, shutil.Error) as error:  # evidence that cannot be copied must not cost the verdict
+            except (
+                OSError,
+                shutil.Error,
+                RecursionError,
+            ) as error:  # evidence that cannot be copied must not cost the verdict
                 driver.notes.append(f"what {case.id} left could not all be kept: {str(error)[:200]}")
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
         return result
 
     def _meet(self, hello: dict[str, Any]) -> None:
@@ -327,14 +363,16 @@ def _no_start(name: str, fault: str) -> str:
     )
 
 
-def _make_driver(source: DriverSpec | InProcess, request_seconds: float | None) -> ProcessDriver | InProcessDriver:
+def _make_driver(
+    source: DriverSpec | InProcess, request_seconds: float | None, variables: Mapping[str, str] | None = None
+) -> ProcessDriver | InProcessDriver:
     if isinstance(source, InProcess):
         return InProcessDriver(source)
     limits = source.limits
     if request_seconds is not None:
         limits = replace(limits, request_seconds=request_seconds)
     command = [source.expand(part) for part in source.command]
-    env = {name: source.expand(value) for name, value in source.env.items()}
+    env = {**(variables or {}), **{name: source.expand(value) for name, value in source.env.items()}}
     return ProcessDriver(command, source.folder, env, limits)
 
 
@@ -361,6 +399,29 @@ def _check_claims(spec: DriverSpec, hello: Mapping[str, Any]) -> None:
         raise TrajconformError(
             f"the driver {spec.name} claims in hello what its driver.toml does not: {', '.join(more)}; "
             f"correct one of the two ({spec.folder / 'driver.toml'})"
+        )
+
+
+def _make_room(folder: Path) -> None:
+    """Make a case's folder, whatever a driver has done to its place."""
+    for place in (folder.parent, folder):
+        if place.is_symlink() or (os.path.lexists(place) and not place.is_dir()):
+            place.unlink()
+    if folder.exists():
+        _remove(folder)
+    folder.mkdir(parents=True)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder as far as that is possible, also one that is nested deeper than Python can follow."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink(missing_ok=True)
+        return
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:
+        subprocess.run(
+            ["rm", "-rf", "--", str(folder)], check=False, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
 
