@@ -335,14 +335,24 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, root: Path, mon
     assert list(scratch.iterdir()) == []
 
 
-def test_a_failure_of_the_kit_itself_is_shown_as_one(root: Path) -> None:
+def test_a_case_that_cannot_be_used_costs_no_other(root: Path) -> None:
     bad = case(root, "bad", {"nonsense": 1})
     missing = case(root, "missing", golden="no-such-golden")
     run = run_cases(InProcess("d", Canned), [bad, missing, case(root, "fine")])
     assert verdicts(run) == ["ERROR", "ERROR", "PASS"]
     assert run.results[0].message.startswith("the case cannot be used: vectors/otj/x/bad.yaml")
-    assert run.results[1].message.startswith("the kit itself failed: FileNotFoundError")
-    assert "Traceback" in run.results[1].stderr
+    assert "no-such-golden.otj is not there" in run.results[1].message
+
+
+def test_a_failure_of_the_kit_itself_is_shown_as_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("of our own")
+
+    monkeypatch.setattr("trajconform.harness.judge.write_input", broken)
+    run = run_cases(InProcess("d", Canned), [case(root, "fine")])
+    assert verdicts(run) == ["ERROR"]
+    assert run.results[0].message == "the kit itself failed: ZeroDivisionError: of our own"
+    assert "Traceback" in run.results[0].stderr
 
 
 class Canned:
