@@ -23,6 +23,7 @@ _COMMANDS = {
     "clauses": "list the clauses of the specification",
     "explain": "show a clause or a case: words, place, what it is bound to",
     "coverage": "show which clauses are tested, by what",
+    "prove": "show that deliberate mistakes are caught, on the clause they break",
     "driver": "set up, list and examine drivers",
     "vectors": "build, verify and export the vectors",
     "spec": "render the specification",
