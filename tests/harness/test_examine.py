@@ -6,6 +6,7 @@ import io
 import json
 import re
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from trajconform import kit
 from trajconform.cli import main_group
 from trajconform.harness import diagnosis
 from trajconform.harness.diagnosis import Rule
-from trajconform.harness.drivertoml import REFERENCE, load_driver
+from trajconform.harness.drivertoml import REFERENCE, list_drivers, load_driver
 from trajconform.harness.examine import QUESTIONS, Step, examine
 from trajconform.harness.inprocess import InProcess
 from trajconform.harness.scaffold import LANGUAGES
@@ -285,6 +286,36 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
 def test_an_object_without_a_name_cannot_be_started() -> None:
     with pytest.raises(TrajconformError, match="name it as module:attribute"):
         examine(InProcess("nameless", object), None, lambda step: None)
+
+
+def test_no_child_of_a_driver_survives(tmp_path: Path) -> None:
+    if not Path("/proc/self/environ").exists():
+        pytest.skip("no /proc: children that left their session are not found")
+    assert graves(talk(tmp_path, "child-behind")) == []
+    pids = [int(line) for line in (tmp_path / "wrong" / "pids").read_text().split()]
+    assert len(pids) > 5
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and any(alive(pid) for pid in pids):
+        time.sleep(0.02)
+    assert not any(alive(pid) for pid in pids)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that waits to be reaped does not."""
+    try:
+        return b") Z" not in Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("name", ["naive", "node-otj"])
+def test_nothing_is_wrong_with_the_bundled_drivers(name: str) -> None:
+    spec = next(spec for spec in list_drivers() if spec.name == name)
+    if name == "node-otj" and shutil.which("node") is None:
+        pytest.skip("node is not on PATH")
+    steps: list[Step] = []
+    examine(spec, None, steps.append)
+    assert [(step.words, step.remarks) for step in steps if step.remarks] == []
 
 
 def test_what_a_person_sees(tmp_path: Path) -> None:

@@ -87,6 +87,19 @@ def test_a_name_that_no_driver_can_have(tmp_path: Path, name: str) -> None:
     assert not (tmp_path / name).exists()
 
 
+def test_a_language_that_there_is_no_driver_in(tmp_path: Path) -> None:
+    said = CliRunner().invoke(main_group, ["driver", "new", "--language", "cobol", str(tmp_path / "mine")])
+    assert said.exit_code == 2
+    assert all(language in said.output for language in ("cobol", *LANGUAGES))
+    assert not (tmp_path / "mine").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TrajconformError, match=r"cannot write the driver: .*file"):
+        new_driver(tmp_path / "file" / "mine", "python", "otj")
+
+
 def test_a_missing_tool_is_named_and_the_files_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     said = CliRunner().invoke(main_group, ["driver", "new", "--language", "rust", str(tmp_path / "mine")])

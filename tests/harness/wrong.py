@@ -297,7 +297,9 @@ def main() -> None:
                 time.sleep(600)
             sys.exit(4 if HOW == "status" else 0)
         if HOW == "child-behind" and request["op"] == "read":
-            subprocess.Popen(["sleep", "600"])
+            child = subprocess.Popen(["sleep", "600"], start_new_session=True, stdin=subprocess.DEVNULL)
+            with Path("pids").open("a") as file:
+                file.write(f"{child.pid}\n")
     if HOW == "outlives-input":
         time.sleep(600)
 

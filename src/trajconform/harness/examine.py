@@ -8,6 +8,7 @@ leaves when it is told to, or when its input ends. Unlike a run it goes on after
 from __future__ import annotations
 
 import json
+import secrets
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -22,7 +23,7 @@ from trajconform.harness.diagnosis import Remark
 from trajconform.harness.drivertoml import DriverSpec
 from trajconform.harness.inprocess import InProcess
 from trajconform.harness.judge import Bench, Outcome, judge, skip_reason
-from trajconform.harness.process import DriverProcess
+from trajconform.harness.process import RUN_VARIABLE, DriverProcess, end_survivors
 from trajconform.harness.protocol import (
     OUTCOMES,
     PROTOCOL,
@@ -107,9 +108,12 @@ class _Seen:
 class Conversation:
     """Asks a driver and looks at each answer; what a case needs of a driver is `call`."""
 
-    def __init__(self, source: DriverSpec | InProcess, seconds: float | None, tell: Callable[[Step], None]) -> None:
+    def __init__(
+        self, source: DriverSpec | InProcess, seconds: float | None, tell: Callable[[Step], None], name: str
+    ) -> None:
         self._source = source
         self._launcher = Launcher(source, seconds)
+        self._launcher.set_variable(RUN_VARIABLE, name)
         self._limits = self._launcher.limits
         self._tell = tell
         self._process: DriverProcess | None = None
@@ -368,7 +372,8 @@ def examine(source: DriverSpec | InProcess, seconds: float | None, tell: Callabl
             raise TrajconformError(problem)
     elif not source.attribute:
         raise TrajconformError(f"{source.name} cannot be started as a program; name it as module:attribute")
-    talk = Conversation(source, seconds, tell)
+    name = secrets.token_hex(12)
+    talk = Conversation(source, seconds, tell, name)
     try:
         if not talk.greet():
             return {}
@@ -378,6 +383,7 @@ def examine(source: DriverSpec | InProcess, seconds: float | None, tell: Callabl
         return said
     finally:
         talk.end()
+        end_survivors(name)
 
 
 def _ask_all(talk: Conversation, scratch: Path) -> None:

@@ -42,8 +42,11 @@ def new_driver(folder: Path, language: str, format_name: str) -> DriverSpec:
     for target, source in sorted(files.items()):
         text = source.read_text("utf-8").replace("@NAME@", name).replace("@FORMAT@", format_name)
         path = folder / target
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        except OSError as error:
+            raise TrajconformError(f"cannot write the driver: {path}: {error.strerror or error}") from error
     return load_driver(folder)
 
 
