@@ -49,9 +49,12 @@ _GLANCE = 4096
 
 def dtype_name(array: Array) -> str:
     """Name of an array's dtype (``f64`` ...). ValueError for a dtype that the formats do not have."""
-    name = _NAMES.get(array.dtype) or _NAMES.get(array.dtype.newbyteorder("<"))
+    name = _NAMES.get(array.dtype)
+    if name is None and array.dtype.kind in "fciu":
+        name = _NAMES.get(array.dtype.newbyteorder("<"))
     if name is None:
-        raise ValueError(f"dtype {array.dtype} is none of {', '.join(NUMPY_DTYPES)}")
+        hint = "; text is an object array of str" if array.dtype.kind in "UST" else ""
+        raise ValueError(f"dtype {array.dtype} is none of {', '.join(NUMPY_DTYPES)}{hint}")
     return name
 
 

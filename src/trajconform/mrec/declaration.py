@@ -429,6 +429,8 @@ def coerce_meta(tag: str, given: MetaValue) -> Array:
         return strings([json_text(given.value)]).reshape(())
     if given.dtype == "json":
         raise ValueError(f"a json value is given for a key of the tag {tag}")
+    if given.dtype not in TAGS:
+        raise ValueError(f"{given.dtype!r} is none of the tags {', '.join(TAGS)}")
     values = given.value
     if tuple(values.shape) != form.trailing:
         raise ValueError(f"{tag} has the shape {list(form.trailing)}, given {list(values.shape)}")
@@ -436,7 +438,10 @@ def coerce_meta(tag: str, given: MetaValue) -> Array:
     if values.dtype.kind not in kinds:
         raise ValueError(f"a value of {values.dtype} is no {tag}")
     if form.stored == "string":
-        return strings(str(s) for s in values.ravel().tolist()).reshape(form.trailing)
+        texts = values.ravel().tolist()
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("a value of the tag string is a text")
+        return strings(texts).reshape(form.trailing)
     if form.stored == "bool":
         return np.asarray(values, dtype="?")
     if form.stored == "f64":

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from trajconform.model.arrays import NUMPY_DTYPES, Array, dtype_name, same_bits
+from trajconform.model.arrays import NUMPY_DTYPES, RECORD_DTYPES, Array, dtype_name, same_bits
 from trajconform.model.errors import Refused, Violation, refuse
 from trajconform.model.reply import same_document
 from trajconform.model.trajectory import Block, Cell, Column, Frame, MetaValue
@@ -35,6 +35,7 @@ from trajconform.mrec.declaration import (
     fill_value,
     parse_declaration,
 )
+from trajconform.mrec.given import check_document, check_section, exact_time, is_masked, is_text, wrong_type
 from trajconform.mrec.store import child, parse_json
 from trajconform.mrec.zarr_write import Files, GrowingArray, Pipeline, RealFiles, replace_file, write_group
 
@@ -51,6 +52,14 @@ class WriterOptions:
     flush_bytes: int = AUTOMATIC_FLUSH_BYTES
     sync: bool = True
     """False: no fsync at all; a power cut may then cost everything."""
+
+    def __post_init__(self) -> None:
+        name, _, level = ("gzip:1" if self.float_compressor is None else self.float_compressor).partition(":")
+        most = {"gzip": 9, "zstd": 22}.get(name, -1)
+        if not (level.isascii() and level.isdigit() and int(level) <= most):
+            raise ValueError(
+                f"float_compressor is None, 'gzip:0' to 'gzip:9' or 'zstd:0' to 'zstd:22', not {self.float_compressor!r}"
+            )
 
 
 def round_to_precision(values: Array, precision: float) -> Array:
@@ -210,9 +219,11 @@ class MrecWriter:
                 raise Refused(replace(violation, clause=_declaration_clause(violation)))
         for name in (*parsed.blocks, *parsed.meta, *(c for b in parsed.blocks.values() for c in b.columns)):
             _check_name(name, "trajectory sequence_schema")
+        check_section("system", system or {})
         for name, block in (system or {}).items():
             for part in (name, *block.columns):
                 _check_name(part, f"system/{name}")
+        check_document(meta or {}, RECORD_VERSION)
         if folder.exists() and any(folder.iterdir()):
             raise FileExistsError(f"{folder} is there and not empty; reopen it or choose another name")
         system = dict(system or {})
@@ -271,7 +282,7 @@ class MrecWriter:
         write_group(self._files, self.path / section, {}, sync)
         for name, block in blocks.items():
             folder = self.path / section / name
-            write_group(self._files, folder, {"count": block.rows}, sync)
+            write_group(self._files, folder, {"count": operator.index(block.rows)}, sync)
             masks = {c: column.mask for c, column in block.columns.items() if column.mask is not None}
             if masks:
                 write_group(self._files, folder / "_validity", {}, sync)
@@ -342,16 +353,27 @@ class MrecWriter:
         return self._nstep
 
     def append(self, frame: Frame) -> None:
-        """Take one frame. `Refused` names the clause it breaks; writer and store are then as before the call."""
+        """Take one frame. `Refused` names the clause it breaks; writer and store are then as before the call.
+
+        So they are after a TypeError, where something is of the wrong type, and after a ValueError for a time that
+        binary64 does not hold.
+        """
         self._check_usable()
-        if type(frame.step) is not int or not isinstance(frame.time, (np.float64, type(None))):
-            time = None if frame.time is None else np.float64(frame.time)
-            frame = replace(frame, step=operator.index(frame.step), time=time)
-        self._check_number(frame)
-        meta = self._check_meta(frame)
-        blocks = {name: self._check_block(name, block) for name, block in frame.blocks.items()}
-        self._check_together(blocks)
-        cell = self._cell.check(frame.cell)
+        try:
+            if type(frame.step) is not int or not isinstance(frame.time, (np.float64, type(None))):
+                if isinstance(frame.step, bool):
+                    raise TypeError
+                time = None if frame.time is None else exact_time(frame.time)
+                frame = replace(frame, step=operator.index(frame.step), time=time)
+            self._check_number(frame)
+            meta = self._check_meta(frame)
+            blocks = {name: self._check_block(name, block) for name, block in frame.blocks.items()}
+            self._check_together(blocks)
+            cell = self._cell.check(frame.cell)
+        except (AttributeError, TypeError) as error:
+            if why := wrong_type(frame):
+                raise TypeError(why) from error
+            raise
         # Nothing above has changed anything; nothing below can refuse.
         self._take_number(frame)
         for key, values in meta.items():
@@ -481,21 +503,25 @@ class MrecWriter:
                 f"{block.rows} rows, the structural shape {shape} asks for {math.prod(shape)}",
                 index=self._nstep,
             )
-        return Block(block.rows, columns, declared.structural_shape)
+        return Block(operator.index(block.rows), columns, declared.structural_shape)
 
     def _check_column(self, node: str, name: str, entry: ColumnDeclaration, block: Block) -> Column:
         place, given = f"{node}/{name}", block.columns[name]
         values = given.values
+        if is_masked(values):
+            raise TypeError
         try:
             stored = dtype_name(values)
         except ValueError as error:
             raise refuse("MREC-DECL-21", place, str(error), index=self._nstep) from None
         if stored != entry.dtype:
             raise refuse("MREC-DECL-21", place, f"declared {entry.dtype}, given {stored}", index=self._nstep)
-        if values.ndim == 0 or tuple(values.shape[1:]) != entry.trailing:
+        if values.ndim == 0:
+            raise refuse("MREC-DECL-27", place, "a single value, without an axis of rows", index=self._nstep)
+        if tuple(values.shape[1:]) != entry.trailing:
             message = f"a row has the shape {list(entry.trailing)}, given {list(values.shape)} for all rows"
             raise refuse("MREC-DECL-27", place, message, index=self._nstep)
-        if stored == "string" and not all(_is_text(s) for s in values.ravel().tolist()):
+        if stored == "string" and not all(is_text(s) for s in values.ravel().tolist()):
             raise refuse("MREC-DECL-21", place, "a value is not text that UTF-8 can spell", index=self._nstep)
         if len(values) != block.rows:
             raise refuse("MREC-RAGGED-03", place, f"{len(values)} rows in a block of {block.rows}", index=self._nstep)
@@ -768,6 +794,8 @@ class _CellState:
                 raise refuse("MREC-CELL-01", place, message, index=index)
         if self.defined is not None and self.defined != cell.defined:
             raise refuse("MREC-CELL-26", place, "whether the cell is defined may not change within a run", index=index)
+        if type(cell.defined) is not bool and not isinstance(cell.defined, np.bool_):
+            raise TypeError
         if not cell.defined:
             cell = Cell(np.eye(3), cell.origin, np.zeros(3, dtype=bool), False)
         if self.last is not None and _same_cell(self.last, cell):
@@ -861,6 +889,8 @@ def derive_declaration(frames: Iterable[Frame]) -> dict[str, Any]:
                     dtype = dtype_name(column.values)
                 except ValueError as error:
                     raise refuse("MREC-DECL-29", place, str(error), index=index) from None
+                if dtype not in RECORD_DTYPES:
+                    raise refuse("MREC-DECL-29", place, f"{dtype} is no dtype of a column", index=index)
                 given = ColumnDeclaration(dtype, tuple(column.values.shape[1:]), column.mask is not None)
                 known = columns.setdefault(c, given)
                 if (known.dtype, known.trailing) != (given.dtype, given.trailing):
@@ -939,7 +969,7 @@ def _check_text(given: MetaValue, value: Array) -> None:
     if value.dtype != object:
         return
     for text in value.ravel().tolist():
-        if not _is_text(text):
+        if not is_text(text):
             raise ValueError("not a text that UTF-8 can spell")
     if given.dtype == "json":
         try:
@@ -952,15 +982,5 @@ def _check_text(given: MetaValue, value: Array) -> None:
 
 def _check_name(name: str, place: str) -> None:
     """A declared name becomes the name of a folder."""
-    if child("", name) != f"/{name}" or not _is_text(name):
+    if not is_text(name) or child("", name) != f"/{name}":
         raise refuse("MREC-DECL-01", place, f"{name!r} cannot be the name of a node")
-
-
-def _is_text(value: object) -> bool:
-    if not isinstance(value, str):
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
