@@ -1,7 +1,7 @@
 """The pictures of the documentation, made anew from real runs: ``python docs/pictures.py``.
 
-Needs the drivers of the kit (``trajconform driver setup molrs``, and ``c-otj``), chromium, chromedriver, and the extra
-``browser``. Reports that were saved before can be given instead of running again:
+Needs what the drivers of the kit need (gcc, cargo, node), chromium, chromedriver, and the extra ``browser``. Reports that
+were saved before can be given instead of running again:
 
     python docs/pictures.py --reports DIR      with molrs.json, naive.json, reference.json, c-otj.json, node-otj.json
 
@@ -43,6 +43,9 @@ def main() -> int:
         pages = Path(folder)
         reports = arguments.reports or pages
         if arguments.reports is None:
+            for name in ("molrs", "c-otj"):
+                print(f"pictures: setting up {name}", file=sys.stderr)
+                run("driver", "setup", name)
             for name in DRIVERS:
                 print(f"pictures: judging {name}", file=sys.stderr)
                 run("run", "--driver", name, "-j", "2", "-q", "--json", str(reports / f"{name}.json"))
@@ -89,7 +92,7 @@ def save(driver: Any, path: Path) -> bool:
 
     path.parent.mkdir(parents=True, exist_ok=True)
     with Image.open(io.BytesIO(driver.get_screenshot_as_png())) as seen:
-        seen.convert("RGB").quantize(128, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(
+        seen.convert("RGB").quantize(256, method=Image.Quantize.MEDIANCUT, kmeans=3, dither=Image.Dither.NONE).save(
             path, optimize=True
         )
     size, said = path.stat().st_size, complaints(driver)
