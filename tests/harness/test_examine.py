@@ -23,7 +23,7 @@ from trajconform.harness.inprocess import InProcess
 from trajconform.harness.scaffold import LANGUAGES
 from trajconform.harness.serve import MEMBERS
 from trajconform.model.errors import TrajconformError
-from trajconform.report.conversation import render_step
+from trajconform.report.conversation import Advised, render_step
 from trajconform.vectors.cases import load_cases
 
 HERE = Path(__file__).parent
@@ -157,12 +157,12 @@ WRONG = {
     "more-than-a-kind": ('"seconds" beside its id', 'Leave "seconds" out', "Four kinds of reply"),
     "empty": ("has nothing beside its id", '"ok": {}', "Four kinds of reply"),
     "rejected": ('has "rejected" beside its id', 'the word is "refused"', "Four kinds of reply"),
-    "refused-text": ("refused: ", "Send what is asked for", "Four kinds of reply"),
+    "refused-text": ("refused: ", "Send an object there", "Four kinds of reply"),
     "refused-without-reason": ("refused lacks 'reason'", '"reason"', "Four kinds of reply"),
     "error-for-refused": ("a reader refuses this file", "send refused", "Four kinds of reply"),
     "ok-for-refused": ("accepted what a reader refuses", "OTJ-HEADER-02", "Four kinds of reply"),
     "hello-without-version": ("ok lacks 'version'", "Add version", "`hello`"),
-    "version-number": ("ok.version: 2.1 is not of type 'string'", "asked for", "`hello`"),
+    "version-number": ("ok.version: 2.1 is not of type 'string'", "Send a string there", "`hello`"),
     "hello-error": ("hello was answered with error", "Answer hello with ok", "`hello`"),
     "claims-more": ("claims to read mrec, and driver.toml does not", "[claims]", "`driver.toml`"),
     "claims-range": ("claims the feature range", "features in driver.toml", "`driver.toml`"),
@@ -321,9 +321,12 @@ def test_nothing_is_wrong_with_the_bundled_drivers(name: str) -> None:
 def test_what_a_person_sees(tmp_path: Path) -> None:
     steps = talk(tmp_path, "crash")
     out = io.StringIO()
+    advised: Advised = {}
     for step in steps:
-        render_step(Console(file=out, width=100, highlight=False), step)
+        render_step(Console(file=out, width=100, highlight=False), step, advised)
     text = out.getvalue()
+    assert " ".join(text.split()).count("run the command of driver.toml by hand") == 1
+    assert "the same as for message 2" in text
     assert "\x1b" not in text
     for words in ("✓  1 hello", "✗  2 read otj", '"op": "read"', "came      nothing", "SIGABRT", "protocol", "to do",
                   "reader.rs:7", "\\x1b[31m"):  # fmt: skip

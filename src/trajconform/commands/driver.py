@@ -101,7 +101,7 @@ def check_command(driver: str, timeout: float | None) -> int:
     from trajconform.harness.drivertoml import DriverSpec, resolve_driver
     from trajconform.harness.examine import Step, examine
     from trajconform.report.console import output_width
-    from trajconform.report.conversation import render_step
+    from trajconform.report.conversation import Advised, render_step
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     source = resolve_driver(driver)
@@ -109,10 +109,11 @@ def check_command(driver: str, timeout: float | None) -> int:
     where = f"  ({source.folder})" if isinstance(source, DriverSpec) else ""
     console.print(f"{source.name}{where}\n", markup=False)
     steps: list[Step] = []
+    advised: Advised = {}
 
     def tell(step: Step) -> None:
         steps.append(step)
-        render_step(console, step)
+        render_step(console, step, advised)
 
     said = examine(source, timeout, tell)
     wrong = sum(step.grave for step in steps)

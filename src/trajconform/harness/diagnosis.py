@@ -329,6 +329,13 @@ def _about_fault_of_schema(
     if wanted == "object" and isinstance(part, (int, float, str, list)) and kind == "ok" and rule.section != "`hello`":
         do = 'Numbers that must be exact travel as {"dtype", "shape", "data"}; a scalar has the shape [].'
         return Remark(wrong, EXACT, do)
+    if keyword == "type" and wanted in ("string", "object", "array", "boolean"):
+        a = "an" if wanted[0] in "ao" else "a"
+        return Remark(
+            wrong,
+            rule,
+            f"Send {a} {'true or false' if wanted == 'boolean' else wanted} there.".replace("a true", "true"),
+        )
     if isinstance(part, bool) or (keyword in ("type", "anyOf") and isinstance(part, float)):
         return Remark(
             wrong, INTEGERS if name in ("step", "nstep", "particles", "rows") else rule, "Send what is asked for."

@@ -16,8 +16,12 @@ _LONGEST = 300
 _LOG_LINES = 10
 
 
-def render_step(console: Console, step: Step) -> None:
-    """Print one message and what there is to say about it."""
+Advised = dict[tuple[str, str], int]
+"""Advice that has been given, by its rule and its words: the number of the message where."""
+
+
+def render_step(console: Console, step: Step, advised: Advised) -> None:
+    """Print one message and what there is to say about it; advice that was given before is only pointed at."""
     mark, style = ("✗", "bold red") if step.grave else ("!", "yellow") if step.remarks else ("✓", "green")
     line = Text.assemble((mark, style), f" {step.number:>2} {step.words}: {step.request['op']}")
     line.append(f"  {step.seconds * 1000:.0f} ms", "dim")
@@ -35,8 +39,12 @@ def render_step(console: Console, step: Step) -> None:
         rows.add_row("came", Text(_short(came)) if step.came else Text("nothing", "dim"))
     for remark in step.remarks:
         rows.add_row("wrong" if remark.grave else "note", Text(shown(remark.wrong, 3 * _LONGEST), "red" * remark.grave))
-        rows.add_row("protocol", Text(f"{remark.rule.section.replace('`', '')}: “{remark.rule.quote}”"))
-        rows.add_row("to do", Text(shown(remark.do)))
+        earlier = advised.setdefault((remark.rule.quote, remark.do), step.number)
+        if earlier != step.number:
+            rows.add_row("to do", Text(f"the same as for message {earlier}", "dim"))
+        elif remark == [r for r in step.remarks if (r.rule, r.do) == (remark.rule, remark.do)][-1]:
+            rows.add_row("protocol", Text(f"{remark.rule.section.replace('`', '')}: “{remark.rule.quote}”"))
+            rows.add_row("to do", Text(shown(remark.do)))
     log = step.log.strip().splitlines()[-_LOG_LINES:]
     if log:
         rows.add_row("log", Text("\n".join(shown(line, _LONGEST) for line in log)))
