@@ -6,6 +6,9 @@ import io
 import json
 import re
 import shutil
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -46,10 +49,8 @@ memory_mib = 256
 """
 
 
-def talk(
-    tmp_path: Path, how: str, *, seconds: float = 10.0, features: str = "", claims: str = '["read"]'
-) -> list[Step]:
-    """The conversation with a driver that is wrong in one way."""
+def talk_in(tmp_path: Path, how: str, *, seconds: float = 10.0, features: str = "", claims: str = '["read"]') -> Path:
+    """The folder of a driver that is wrong in one way."""
     folder = tmp_path / "wrong"
     folder.mkdir()
     shutil.copy(kit.root() / "harness" / "templates" / "python" / "otj" / "reader.py", folder)
@@ -58,6 +59,14 @@ def talk(
     (folder / "driver.toml").write_text(
         TOML.format(features=given, program="wrong.py", how=how, claims=claims, seconds=seconds)
     )
+    return folder
+
+
+def talk(
+    tmp_path: Path, how: str, *, seconds: float = 10.0, features: str = "", claims: str = '["read"]'
+) -> list[Step]:
+    """The conversation with such a driver."""
+    folder = talk_in(tmp_path, how, seconds=seconds, features=features, claims=claims)
     steps: list[Step] = []
     examine(load_driver(folder), None, steps.append)
     return steps
@@ -316,6 +325,35 @@ def test_nothing_is_wrong_with_the_bundled_drivers(name: str) -> None:
     steps: list[Step] = []
     examine(spec, None, steps.append)
     assert [(step.words, step.remarks) for step in steps if step.remarks] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_leaves_nobody_behind(tmp_path: Path, number: signal.Signals) -> None:
+    if not Path("/proc/self/environ").exists():
+        pytest.skip("no /proc to look for the driver")
+    talk_in(tmp_path, "hang")
+    command = [
+        sys.executable,
+        "-c",
+        "from trajconform.cli import main; main()",
+        "driver",
+        "check",
+        str(tmp_path / "wrong"),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
+    assert process.stdout is not None
+    drivers: list[int] = []
+    deadline = time.monotonic() + 20
+    while not drivers and time.monotonic() < deadline:
+        time.sleep(0.3)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        drivers = [int(child) for child in children]
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=20)
+    assert process.returncode == 130, said
+    assert "interrupted" in said
+    assert drivers
+    assert not any(alive(pid) for pid in drivers)
 
 
 def test_what_a_person_sees(tmp_path: Path) -> None:
