@@ -245,8 +245,8 @@ NOTES = {
     "read-unsupported": ("answered with unsupported (reading)", "Four kinds of reply"),
     "unsupported-for-refused": ("answered with unsupported (not an otj file", "Four kinds of reply"),
     "unknown-op-error": ("an unknown op was answered with error", "A conversation"),
-    "never-leaves": ("still runs 1 s after", "`bye`"),
-    "outlives-input": ("still runs 1 s after", "`bye`"),
+    "never-leaves": ("still runs 3 s after", "`bye`"),
+    "outlives-input": ("still runs 3 s after", "`bye`"),
     "status": ("exited with status 4", "`bye`"),
 }
 

@@ -38,7 +38,7 @@ from trajconform.model.errors import TrajconformError
 from trajconform.spec.catalogue import FORMATS
 from trajconform.vectors.cases import Case, load_cases
 
-_GRACE = 1.0
+_GRACE = 3.0  # a busy machine takes its time to end a program
 _MOMENT = 0.03
 _MOST_HANGS = 2
 _MOST_DIFFERENCES = 3
