@@ -521,7 +521,8 @@ def _judge_whole(run: _Run, path: Path, after: tuple[Any, ...]) -> None:
             raise _Broken(later, f"a reader refuses what was closed: {refused}") from None
         if reply["nstep"] != total:
             text = f"nstep is {reply['nstep']} after {total} frames and a close"
-            raise _Broken(("MREC-COMMIT-17",), text, [_frames(total, reply["nstep"])])
+            clauses = ("MREC-COMMIT-17", *(("MREC-REOPEN-04",) if after else ()))
+            raise _Broken(clauses, text, [_frames(total, reply["nstep"])])
         differences = _differ(run, reply, total)
     if differences:
         first = _first_frame(differences)
