@@ -635,3 +635,28 @@ def test_a_report_without_cases_is_a_page_too(driver: Any, pages: Path) -> None:
     look(driver, page)
     assert find(driver, "#count").text == "0 of 0 cases" and find(driver, "#nothing").is_displayed()
     assert complaints(driver) == []
+
+
+def test_what_is_not_as_recorded_comes_first(driver: Any, pages: Path, bent_report: dict[str, Any]) -> None:
+    document = copy.deepcopy(bent_report)
+    odd = failing(document)[-1]["case"]
+    passed = next(case["case"] for case in document["cases"] if case["verdict"] == "PASS")
+    document["deviations"] = [
+        {"case": odd, "kind": "unexpected failure", "expected": "PASS", "actual": "FAIL", "message": ""},
+        {"case": passed, "kind": "unexpected pass", "expected": "FAIL", "actual": "PASS", "message": ""},
+    ]
+    (pages / "odd.json").write_text(json.dumps(document), "utf-8")
+    assert command("report", str(pages / "odd.json"), "--html", str(pages / "odd.html")) == 0
+    look(driver, pages / "odd.html")
+    assert listed(driver)[0] == odd
+    tags = {row.text.split()[-1] for row in driver.find_elements("css selector", "#list .badges")}
+    assert tags == {"deviates", "known"}
+    choose(driver, "known", "only what is not as recorded")
+    assert listed(driver) == [odd]
+    find(driver, ".deviations summary").click()
+    links = driver.find_elements("css selector", ".case-link")
+    assert [link.text for link in links] == [odd, passed]
+    links[1].click()
+    assert sorted(listed(driver)) == sorted([odd, passed]) and passed in find(driver, "#detail .case-id").text
+    choose(driver, "known", "left out")
+    assert odd in listed(driver) and len(listed(driver)) == len(document["cases"]) - len(failing(document)) + 1
