@@ -19,6 +19,7 @@ from trajconform import kit
 from trajconform.cli import main
 from trajconform.harness.protocol import find_fault
 from trajconform.harness.verdicts import CaseResult, Verdict
+from trajconform.model.errors import TrajconformError
 from trajconform.report.document import dump, report_document
 from trajconform.report.html import render_html
 from trajconform.spec.catalogue import load_catalogue
@@ -536,7 +537,7 @@ def test_nothing_from_a_driver_or_a_store_runs(driver: Any, pages: Path, bent_re
     (pages / "hostile.json").write_text(text, "utf-8")
     page = pages / "hostile.html"
     assert command("report", str(pages / "hostile.json"), str(pages / "bent.json"), "--html", str(page)) == 0
-    mutants = {"mutants": [{"name": ALL, "clause": ALL, "killed": False, "cases": [ALL], "others": [ALL]}]}
+    mutants = a_matrix(a_proof(ALL, ALL, ALL, [ALL], [ALL]) | {"fault": ALL}) | {"scope": ALL, "lacking": [ALL]}
     (pages / "hostile-mutants.json").write_text(json.dumps(mutants), "utf-8")
     words = ("--mutants", str(pages / "hostile-mutants.json"))
     assert command("report", str(pages / "hostile.json"), *words, "--html", str(pages / "hostile-mutants.html")) == 0
@@ -610,21 +611,49 @@ def test_search_of_the_specification(driver: Any, others: list[Path]) -> None:
     assert 0 <= top < DESKTOP[1]
 
 
+def a_proof(name: str, clause: str, status: str, cases: list[str], others: list[str]) -> dict[str, Any]:
+    failing = dict.fromkeys(([clause] if cases else []) + others, 1)
+    precision = 1 - len(others) / len(failing) if failing else 0.0
+    about = {"mutant": name, "clauses": [clause], "mistake": f"the mistake of {name}", "status": status, "fault": ""}
+    return about | {"failing": failing, "others": others, "precision": precision, "killers": {clause: cases}}
+
+
+def a_matrix(*proofs: dict[str, Any]) -> dict[str, Any]:
+    return {"proof": 1, "scope": "topic", "precision": 0.5, "lacking": [], "mutants": [*proofs]}
+
+
 def test_mutants_are_shown_with_the_survivors_first(driver: Any, pages: Path, bent_report: dict[str, Any]) -> None:
-    mutants = {
-        "mutants": [
-            {"name": "forgets-tail", "clause": "OTJ-TAIL-02", "killed": True, "cases": ["otj/tail/a", "otj/tail/b"],
-             "others": ["OTJ-FLAGS-02"], "precision": 0.5},
-            {"name": "keeps-quiet", "clause": "MREC-STATE-04", "killed": False, "cases": [], "others": [], "precision": None},
-        ]
-    }  # fmt: skip
+    cases = [f"otj/tail/{number}" for number in range(25)]
+    mutants = a_matrix(
+        a_proof("reader/forgets-tail", "OTJ-TAIL-02", "killed", cases, ["OTJ-FLAGS-02"]),
+        a_proof("reader/keeps-quiet", "MREC-STATE-04", "survives", [], []),
+    )
     page = pages / "mutants.html"
     page.write_text(render_html([bent_report], load_catalogue(), mutants), "utf-8")
     look(driver, page)
-    rows = [row.text.split() for row in driver.find_elements("css selector", ".mutants tbody tr")]
-    assert [row[0] for row in rows] == ["keeps-quiet", "forgets-tail"]
-    assert "survives" in rows[0] and "50" in rows[1] and "OTJ-FLAGS-02" in rows[1]
+    for summary in driver.find_elements("css selector", ".mutants summary"):
+        summary.click()
+    rows = [row.text for row in driver.find_elements("css selector", ".mutants tbody tr")]
+    assert "keeps-quiet" in rows[0] and "survives" in rows[0] and "MREC-STATE-04, no case" in rows[0]
+    assert "OTJ-TAIL-02, 25 cases" in rows[1] and "otj/tail/19" in rows[1] and "otj/tail/20" not in rows[1]
+    assert "... 5 more" in rows[1] and "OTJ-FLAGS-02" in rows[1] and rows[1].endswith("50 %")
     assert "1 of 2" in find(driver, "#mutants > p").text
+
+
+def test_what_prove_writes_is_shown(driver: Any, pages: Path, bent_report: dict[str, Any]) -> None:
+    words = ("--mutant", "otj_reader/step-signed", "--scope", "clause", "--json", str(pages / "proof.json"))
+    assert command("prove", *words) == 0
+    words = ("--mutants", str(pages / "proof.json"), "--html", str(pages / "proof.html"))
+    assert command("report", str(pages / "bent.json"), *words) == 0
+    look(driver, pages / "proof.html")
+    row = find(driver, ".mutants tbody tr").text
+    assert "otj_reader/step-signed" in row and "killed" in row and "OTJ-CONV-02" in row
+
+
+def test_what_is_no_kill_matrix_is_refused(bent_report: dict[str, Any]) -> None:
+    for wrong in ([], {}, {"mutants": 1}, {"mutants": [{"mutant": "x"}]}, a_matrix() | {"precision": "much"}):
+        with pytest.raises(TrajconformError, match="trajconform prove --json"):
+            render_html([bent_report], load_catalogue(), wrong)  # type: ignore[arg-type]
 
 
 def test_a_report_without_cases_is_a_page_too(driver: Any, pages: Path) -> None:

@@ -31,6 +31,9 @@ _MOST_DIFFERENCES = 50
 _MOST_LOG = 4000
 _MOST_CALL = 500
 _MOST_DEVIATIONS = 100
+_MOST_KILLERS = 20
+_MOST_OTHERS = 12
+_FATES = ("survives", "unusable", "elsewhere", "killed")
 
 
 def render_html(
@@ -38,8 +41,8 @@ def render_html(
 ) -> str:
     """The page for reports that fit ``schema/kit/report.schema.json``, and for what is known of mutants.
 
-    ``mutants`` is ``{"mutants": [{"name", "clause", "killed", "cases", "others", "precision"}]}``. `TrajconformError`
-    where it is something else or there is no report.
+    ``mutants`` is what ``trajconform prove --json`` writes. `TrajconformError` where it is something else or there is no
+    report.
     """
     import jinja2
     import markupsafe
@@ -455,24 +458,42 @@ def _answer(reply: Mapping[str, Any] | None) -> str:
 
 
 def _mutants(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Mutants for the page: the survivors first, then by clause."""
-    listed = document.get("mutants") if isinstance(document, Mapping) else None
-    if not isinstance(listed, list) or not all(
-        isinstance(m, Mapping) and isinstance(m.get("name"), str) and isinstance(m.get("killed"), bool) for m in listed
-    ):
-        raise TrajconformError("this is no list of mutants; it reads {'mutants': [{'name', 'clause', 'killed', ...}]}")
-    rows = [
-        {
-            "name": clip(m["name"], 120),
-            "clause": clip(str(m.get("clause", "")), 60),
-            "killed": m["killed"],
-            "cases": [clip(str(case), 200) for case in (m.get("cases") or [])[:20]],
-            "more": max(0, len(m.get("cases") or []) - 20),
-            "others": [clip(str(clause), 60) for clause in (m.get("others") or [])[:20]],
-            "precision": None if m.get("precision") is None else f"{100 * float(m['precision']):.0f} %",
-        }
-        for m in listed
-    ]
-    rows.sort(key=lambda row: (row["killed"], row["clause"], row["name"]))
-    killed = sum(row["killed"] for row in rows)
-    return {"rows": rows, "killed": killed, "total": len(rows)}
+    """The kill matrix for the page: what is not caught first, then as it came."""
+    try:
+        rows = [_mutant(entry) for entry in document["mutants"]]
+        precision, scope, lacking = float(document["precision"]), str(document["scope"]), list(document["lacking"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TrajconformError(
+            f"this is no kill matrix ({error!r}); 'trajconform prove --json FILE' writes one"
+        ) from None
+    rows.sort(key=lambda row: _FATES.index(row["status"]) if row["status"] in _FATES else -1)
+    return {
+        "rows": rows,
+        "killed": sum(row["status"] == "killed" for row in rows),
+        "total": len(rows),
+        "precision": f"{100 * precision:.0f} %",
+        "scope": clip(scope, 40),
+        "lacking": [clip(str(clause), 60) for clause in lacking],
+    }
+
+
+def _mutant(entry: Mapping[str, Any]) -> dict[str, Any]:
+    killers = {
+        clip(str(clause), 60): (
+            len(cases),
+            [clip(str(case), 200) for case in cases[:_MOST_KILLERS]],
+            max(0, len(cases) - _MOST_KILLERS),
+        )
+        for clause, cases in entry["killers"].items()
+    }
+    return {
+        "name": clip(str(entry["mutant"]), 120),
+        "mistake": clip(str(entry["mistake"]), 400),
+        "clauses": [clip(str(clause), 60) for clause in entry["clauses"]],
+        "status": clip(str(entry["status"]), 40),
+        "fault": clip(str(entry["fault"]), 300),
+        "killers": killers,
+        "others": [clip(str(clause), 60) for clause in entry["others"][:_MOST_OTHERS]],
+        "others_more": max(0, len(entry["others"]) - _MOST_OTHERS),
+        "precision": f"{100 * float(entry['precision']):.0f} %" if entry["failing"] else "",
+    }
