@@ -281,7 +281,7 @@ def main() -> None:
     if HOW == "dies-at-once":
         sys.exit("ModuleNotFoundError: No module named 'ottoj'")
     if HOW == "slow-start":
-        time.sleep(0.8)
+        time.sleep(2.2)
     if HOW == "hangs-at-start":
         sys.stdin.readline()
         time.sleep(600)
