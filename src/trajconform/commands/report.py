@@ -15,6 +15,8 @@ Examples:
   trajconform run --driver naive --json naive.json
   trajconform report molrs.json --html molrs.html
   trajconform report molrs.json naive.json --html both.html
+  trajconform prove -j 2 --json proof.json
+  trajconform report molrs.json --mutants proof.json --html molrs.html
 
 \b
 The page is one file that loads nothing: it can be sent, kept, and opened from a disk.
