@@ -121,9 +121,11 @@ def replace_file(
         if sync:
             files.sync(beside)
         files.rename(beside, path)
-    except OSError:
+    except OSError as error:
         with contextlib.suppress(OSError):
             files.remove(beside)
+        if error.filename is None and error.errno is not None:  # no room left: a write does not say where
+            error.filename = str(path)
         raise
 
 
