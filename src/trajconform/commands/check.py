@@ -8,7 +8,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +22,7 @@ Examples:
   trajconform check frames.otj run.mrec.zip --output json
   trajconform check run.mrec --output sarif > findings.sarif
   trajconform check large.otj -j 4 --frames 1000:
+  trajconform check s3://bucket/run.mrec https://example.org/frames.otj
 
 \b
 Exit status: 0 every file conforms, 1 some file breaks a MUST, 2 some file could not be looked at.
@@ -53,7 +53,7 @@ def _size(_context: click.Context, _option: click.Parameter, text: str) -> int:
 
 
 @click.command("check", epilog=EPILOG)
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=str)
 @click.option(
     "--as", "format_name", type=click.Choice(["mrec", "otj"]), help="Take the files for this, whatever their names."
 )
@@ -78,7 +78,7 @@ def _size(_context: click.Context, _option: click.Parameter, text: str) -> int:
 @click.option("-j", "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Threads.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the exit status.")
 def command(
-    files: tuple[Path, ...],
+    files: tuple[str, ...],
     format_name: str | None,
     output: str,
     quick: bool,
@@ -88,13 +88,14 @@ def command(
     quiet: bool,
 ) -> int:
     """Check FILES by every clause for stores and readers; all breaches are listed, each with clause and place."""
+    from trajconform.model.location import shown
     from trajconform.model.work import Work
     from trajconform.report.findings import FileFindings, check_file, sarif_document
 
     work = Work(quick, frames, memory, jobs)
     found: list[FileFindings] = []
     for file in files:
-        with _bar(str(file), sys.stderr.isatty() and not quiet) as progress:
+        with _bar(shown(file), sys.stderr.isatty() and not quiet) as progress:
             found.append(check_file(file, format_name, work, progress))
         if output == "text" and not quiet:
             _print(found[-1])

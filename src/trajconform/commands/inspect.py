@@ -8,17 +8,20 @@ from typing import Any
 
 import click
 
+from trajconform.model.location import Place, file_name, is_url, shown, split_zip
+
 EPILOG = """
 \b
 Examples:
   trajconform inspect cluster.otj
   trajconform inspect growth.mrec
   trajconform inspect growth.mrec --output json
+  trajconform inspect s3://bucket/runs/growth.mrec
 """
 
 
 @click.command("inspect", epilog=EPILOG)
-@click.argument("file", type=click.Path(exists=True, path_type=Path))
+@click.argument("file", type=str)
 @click.option(
     "--as", "format_name", type=click.Choice(["mrec", "otj"]), help="Take the file for this, whatever its name."
 )
@@ -30,18 +33,29 @@ Examples:
     show_default=True,
     help="Form of the output.",
 )
-def command(file: Path, format_name: str | None, output: str) -> int:
-    """Show what FILE holds: an .otj file, an .mrec folder or an .mrec.zip. Exit status 1 where a reader refuses it."""
-    from trajconform.model.errors import Refused
+def command(file: str, format_name: str | None, output: str) -> int:
+    """Show what FILE holds: an .otj file, an .mrec folder or an .mrec.zip, on this machine or behind a URL.
 
-    if not file.is_file() and not file.is_dir():
-        raise click.UsageError(f"{file} is neither a file nor a folder")
-    kind = format_name or guess_format(file)
+    Exit status 1 where a reader refuses it.
+    """
+    from trajconform.model.errors import Refused, TrajconformError
+    from trajconform.model.location import localized
+
+    place = localized(file)
+    if not is_url(place):
+        place = Path(place)
+        if not place.exists():
+            raise click.UsageError(f"{place} does not exist")
+        if not place.is_file() and not place.is_dir():
+            raise click.UsageError(f"{place} is neither a file nor a folder")
     try:
-        facts = _inspect(kind, file)
+        kind = format_name or guess_format(place)
+        facts = _inspect(kind, place)
     except Refused as refusal:
-        click.echo(f"{file}: refused\n  {refusal.violation}", err=True)
+        click.echo(f"{shown(place)}: refused\n  {refusal.violation}", err=True)
         return 1
+    except OSError as error:
+        raise TrajconformError(problem_of(error, place)) from None
     if output == "json":
         click.echo(json.dumps(facts, indent=1, allow_nan=False))
     else:
@@ -49,15 +63,30 @@ def command(file: Path, format_name: str | None, output: str) -> int:
     return 0
 
 
-def guess_format(file: Path) -> str:
+def problem_of(error: OSError, place: Place) -> str:
+    """Why a file cannot be looked at, for people; what a URL leads to names itself."""
+    from trajconform.model.remote import RemoteError
+
+    if isinstance(error, RemoteError):
+        return str(error)
+    return f"{shown(place)}: cannot be read: {error.strerror or error}"
+
+
+def guess_format(place: Place) -> str:
     """The format of a file by its name, or by what it is: folder and zip are records, the magic makes an otj file."""
-    if file.is_dir() or file.name.endswith((".mrec", ".mrec.zip", ".zip")):
+    from trajconform.model.remote import Remote, open_place
+
+    file, name = shown(place), file_name(place)
+    remote = is_url(place)
+    if name.endswith((".mrec", ".mrec.zip", ".zip")) or (not remote and Path(place).is_dir()):
         return "mrec"
-    if file.suffix == ".otj":
+    if name.endswith(".otj"):
         return "otj"
-    if not file.is_file():
+    if not remote and not Path(place).is_file():
         raise click.UsageError(f"{file} is neither a file nor a folder")
-    with file.open("rb") as stream:
+    if remote and not split_zip(str(place)).zipped and Remote(str(place)).is_folder():
+        return "mrec"
+    with open_place(place) as stream:
         head = stream.read(8)
     if head == b"ORRERYTJ":
         return "otj"
@@ -68,14 +97,14 @@ def guess_format(file: Path) -> str:
     )
 
 
-def _inspect(kind: str, file: Path) -> dict[str, Any]:
+def _inspect(kind: str, file: Place) -> dict[str, Any]:
     if kind == "otj":
         from trajconform.otj.inspect import inspect_otj
 
         return inspect_otj(file)
     from trajconform.mrec.inspect import inspect_mrec
 
-    return inspect_mrec(file)
+    return inspect_mrec(file if isinstance(file, str) else Path(file))
 
 
 def _otj_lines(facts: dict[str, Any]) -> list[str]:

@@ -26,6 +26,8 @@ import numpy as np
 
 from trajconform.model.arrays import Array
 from trajconform.model.errors import Refused, Violation, refuse
+from trajconform.model.location import is_url, localized
+from trajconform.model.remote import RemoteError, RemoteFile
 
 MAX_METADATA_BYTES = 16 * 1024 * 1024
 MAX_INFLATED_BYTES = 64 * 1024 * 1024
@@ -212,7 +214,7 @@ class FolderFiles:
         if path is None:
             return []
         try:
-            return sorted(name for name in os.listdir(path) if _is_text(name))  # noqa: PTH208
+            return sorted(name for name in os.listdir(path) if is_text(name))  # noqa: PTH208
         except OSError as error:
             raise refuse("MREC-RECORD-11", folder, f"cannot be listed: {error.strerror}") from None
 
@@ -225,20 +227,28 @@ class PackedFiles:
     """A record in one zip file. Entries with an absolute name or ``..`` are not part of it.
 
     Entries are read in place. A compressed one breaks a clause on stores but can be decoded: a reader takes it, up to
-    a limit.
+    a limit. ``source`` may be a file behind a URL; ``inside`` names a folder of the zip file that is the record.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._stream = path.open("rb")
+    def __init__(self, source: Path | RemoteFile, inside: str = "") -> None:
+        self.inside = inside
+        self._stream: Any = source.open("rb") if isinstance(source, Path) else source
         try:
             self._zip = zipfile.ZipFile(self._stream)
             self.entries = self._zip.infolist()
+        except RemoteError:
+            self._stream.close()
+            raise
         except Exception as error:  # hostile input makes that module raise errors that have no common base
             self._stream.close()
             raise refuse("MREC-RECORD-11", "", f"neither a folder nor a zip file that can be read: {error}") from None
-        self._size = os.fstat(self._stream.fileno()).st_size
+        self._local = isinstance(source, Path)
+        self._size = os.fstat(self._stream.fileno()).st_size if isinstance(source, Path) else source.size
+        root = f"{inside}/" if inside else ""
         self._entries = {
-            e.filename: e for e in self.entries if not e.filename.endswith("/") and not leaves_record(e.filename)
+            e.filename[len(root) :]: e
+            for e in self.entries
+            if e.filename.startswith(root) and not e.filename.endswith("/") and not leaves_record(e.filename)
         }
         self._folders: dict[str, set[str]] = {}
         for name in self._entries:
@@ -264,12 +274,17 @@ class PackedFiles:
     def scatter(self, name: str, start: int, places: Sequence[Array]) -> int | None:
         """`read_into`, None where it takes more than one call of the system."""
         entry = self._entries[name]
+        if not self._local:
+            return None
         if entry.compress_type != zipfile.ZIP_STORED or start + sum(p.nbytes for p in places) > entry.file_size:
             return None
         return _scatter(self._stream.fileno(), self._start(entry) + start, places)
 
     def _at(self, start: int, length: int) -> bytes:
-        return os.pread(self._stream.fileno(), max(0, min(length, self._size - start)), start)
+        length = max(0, min(length, self._size - start))
+        if not self._local:
+            return bytes(self._stream.pread(start, length))
+        return os.pread(self._stream.fileno(), length, start)
 
     def _start(self, entry: zipfile.ZipInfo) -> int:
         """Where the bytes of an entry begin, behind the header of its own."""
@@ -304,7 +319,7 @@ class PackedFiles:
         return data
 
     def names(self, folder: str) -> list[str]:
-        return sorted(name for name in self._folders.get(folder, ()) if _is_text(name))
+        return sorted(name for name in self._folders.get(folder, ()) if is_text(name))
 
     def close(self) -> None:
         self._zip.close()
@@ -316,7 +331,8 @@ def leaves_record(name: str) -> bool:
     return name.startswith(("/", "\\")) or ".." in name.replace("\\", "/").split("/") or name[1:2] == ":"
 
 
-def _is_text(name: str) -> bool:
+def is_text(name: str) -> bool:
+    """Whether a name is text, and no half of a surrogate pair."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -357,9 +373,14 @@ class Store:
     """The nodes of a record: each node's own ``zarr.json``, parsed once; consolidated metadata is not looked at."""
 
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
-        if self.path.is_dir():
-            self.files: Files = FolderFiles(self.path)
+        place = localized(path)
+        self.path = Path(place)
+        if isinstance(place, str) and is_url(place):
+            from trajconform.mrec.remote import open_files
+
+            self.files: Files = open_files(place)
+        elif self.path.is_dir():
+            self.files = FolderFiles(self.path)
         elif self.path.is_file():
             self.files = PackedFiles(self.path)
         else:
@@ -410,7 +431,7 @@ class Store:
 
     def is_link(self, node: str) -> bool:
         """Whether the folder of a node is a symbolic link."""
-        return self.path.is_dir() and (self.path / node).is_symlink()
+        return isinstance(self.files, FolderFiles) and (self.path / node).is_symlink()
 
     def is_array(self, node: str) -> bool:
         """Whether there is an array of that name."""
@@ -420,7 +441,11 @@ class Store:
     def children(self, node: str) -> list[str]:
         """Names of the nodes directly below a node; what is wrong with one shows when it is needed."""
         prefix = f"{node}/" if node else ""
-        return [n for n in self.files.names(node) if self._may_be_node(f"{prefix}{n}/zarr.json")]
+        names = self.files.names(node)
+        ahead = getattr(self.files, "ahead", None)
+        if ahead is not None:
+            ahead([f"{prefix}{n}/zarr.json" for n in names if n != "zarr.json"])
+        return [n for n in names if self._may_be_node(f"{prefix}{n}/zarr.json")]
 
     def _may_be_node(self, name: str) -> bool:
         try:

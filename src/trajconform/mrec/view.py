@@ -172,8 +172,9 @@ class View:
 
     @property
     def packed(self) -> PackedFiles | None:
-        """The zip file of a packed record."""
-        return self.store.files if isinstance(self.store.files, PackedFiles) else None
+        """The zip file of a packed record. A record in a folder of a larger zip file is not one."""
+        files = self.store.files
+        return files if isinstance(files, PackedFiles) and not files.inside else None
 
     # -- frames --------------------------------------------------------------------------------------------------
 

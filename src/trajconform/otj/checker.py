@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import BinaryIO
 
 from trajconform.model.errors import Violation
+from trajconform.model.remote import open_place
 from trajconform.model.work import Progress, Work, in_order
 from trajconform.otj.format import Location
 from trajconform.otj.rules import BOOK
@@ -23,7 +23,7 @@ def check_otj(path: Location, work: Work | None = None, progress: Progress | Non
 
 def findings(path: Location, work: Work | None = None, progress: Progress | None = None) -> Iterator[Violation]:
     """`check_otj`, one violation after the other as they are found, the file read meanwhile."""
-    with Path(path).open("rb", buffering=0) as stream:
+    with open_place(path) as stream:
         yield from stream_findings(stream, work, progress)
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from trajconform.model.errors import Refused, Violation
+from trajconform.model.remote import open_place
 from trajconform.model.reply import otj_reply
 from trajconform.model.trajectory import OtjFrame, OtjHeader
 from trajconform.otj.format import Layout, Location
@@ -37,7 +37,7 @@ class Tail:
 
 def open_otj(path: Location) -> OtjFile:
     """Open a file and read its header. `Refused` names the clause where a reader has to refuse; OSError otherwise."""
-    stream = Path(path).open("rb", buffering=0)  # noqa: SIM115  (the file closes it)
+    stream = open_place(path)
     try:
         return OtjFile(FileView(stream), stream)
     except BaseException:

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from trajconform.model.arrays import Array
+from trajconform.model.remote import RemoteFile
 from trajconform.otj.checksum import OFFSET_BASIS, U64, fnv1a64, fnv1a64_rows
 from trajconform.otj.format import FIXED, MAGIC, SINGLE, VELOCITIES, VERSION, Layout
 from trajconform.otj.kernel import CHAINS
@@ -30,9 +31,11 @@ class FileView:
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._lock = threading.Lock()
+        self._remote = stream if isinstance(stream, RemoteFile) else None
+        self._span = RemoteFile.span if self._remote else _SPAN
         try:
             self._descriptor = stream.fileno()
-        except (OSError, AttributeError):
+        except (OSError, AttributeError):  # also of a file behind a URL
             self._descriptor = -1
         self.length = stream.seek(0, os.SEEK_END)
         self.fixed = self.read(0, min(self.length, FIXED))
@@ -48,7 +51,11 @@ class FileView:
         """Fill ``buffer`` with the bytes from ``offset`` on. OSError when the file has become shorter."""
         size, done = len(buffer), 0
         while done < size:  # a raw stream may give less than it was asked for
-            if self._descriptor >= 0:
+            if self._remote is not None:
+                piece = self._remote.pread(offset + done, size - done)
+                more = len(piece)
+                buffer[done : done + more] = piece
+            elif self._descriptor >= 0:
                 more = os.preadv(self._descriptor, [buffer[done:]], offset + done)
             else:
                 with self._lock:
@@ -59,6 +66,16 @@ class FileView:
             if not more:
                 raise OSError(f"the file became shorter while it was read: {size} bytes at {offset} are not all there")
             done += more
+
+    def _read_rows(self, places: list[int], rows: Any) -> None:
+        """Fill each row of u8[k, n] with the bytes from a place on: a file behind a URL is asked for all at a time."""
+        if self._remote is None:
+            for place, row in zip(places, rows, strict=True):
+                self.read_into(place, memoryview(row))
+            return
+        pieces = self._remote.pread_many([(place, rows.shape[1]) for place in places])
+        for row, piece in zip(rows, pieces, strict=True):
+            row[:] = np.frombuffer(piece, dtype=np.uint8)
 
     @cached_property
     def foreign(self) -> bool:
@@ -134,10 +151,9 @@ class FileView:
         layout = self.header.layout
         heads = np.empty((count, 8 + layout.scalar), dtype=np.uint8)
         tails = np.empty((count, 8), dtype=np.uint8)
-        for row in range(count):
-            offset = layout.offset(first + row)
-            self.read_into(offset, memoryview(heads[row]))
-            self.read_into(offset + layout.frame - 8, memoryview(tails[row]))
+        places = [layout.offset(first + row) for row in range(count)]
+        self._read_rows(places, heads)
+        self._read_rows([place + layout.frame - 8 for place in places], tails)
         return FrameBatch(self, self.header, first, heads, tails, None)
 
     def checksum(self, offset: int, size: int) -> int:
@@ -153,12 +169,11 @@ class FileView:
         """FNV-1a of what the checksums of long frames cover, a span of all of them at a time."""
         assert self.header is not None
         layout = self.header.layout
-        spans = np.empty((count, _SPAN), dtype=np.uint8)
+        spans = np.empty((count, self._span), dtype=np.uint8)
         states = np.full(count, OFFSET_BASIS, dtype=np.uint64)
-        for start in range(0, layout.frame - 8, _SPAN):
-            size = min(_SPAN, layout.frame - 8 - start)
-            for row in range(count):
-                self.read_into(layout.offset(first + row) + start, memoryview(spans[row])[:size])
+        for start in range(0, layout.frame - 8, self._span):
+            size = min(self._span, layout.frame - 8 - start)
+            self._read_rows([layout.offset(first + row) + start for row in range(count)], spans[:, :size])
             states = fnv1a64_rows(spans[:, :size], states)
         return states
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import traceback
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +14,9 @@ from urllib.parse import quote
 import click
 
 from trajconform import __version__
-from trajconform.model.errors import Violation
+from trajconform.model.errors import TrajconformError, Violation
+from trajconform.model.location import Place, is_url, localized, redacted, shown
+from trajconform.model.remote import RemoteError
 from trajconform.model.work import Progress, Work
 
 
@@ -45,37 +48,52 @@ class FileFindings:
 
 
 def check_file(
-    file: Path, format_name: str | None, work: Work | None = None, progress: Progress | None = None
+    file: Place, format_name: str | None, work: Work | None = None, progress: Progress | None = None
 ) -> FileFindings:
-    """Run the checker of a file's format. A file that cannot be read at all is a problem, not a violation.
+    """Run the checker of a file's format. A file that cannot be read at all is a problem, not a violation, and so is
+    a fault of the checker itself: other files are looked at all the same.
 
     Ctrl-C ends the check of this file with what was found so far.
     """
     from trajconform.commands.inspect import guess_format
 
-    if not file.exists():
-        return FileFindings(str(file), format_name or "", problem="no such file or folder")
-    if not file.is_file() and not file.is_dir():
-        return FileFindings(str(file), format_name or "", problem="neither a file nor a folder")
+    name, kind = shown(file), format_name or ""
     found: list[Violation] = []
     try:
-        kind = format_name or guess_format(file)
+        place = localized(file)
+        if not is_url(place):
+            place = Path(place)
+            if not place.exists():
+                return FileFindings(name, kind, problem="no such file or folder")
+            if not place.is_file() and not place.is_dir():
+                return FileFindings(name, kind, problem="neither a file nor a folder")
+        kind = format_name or guess_format(place)
         module = importlib.import_module(f"trajconform.{kind}.checker")
-        with contextlib.closing(module.findings(file, work or Work(), progress)) as violations:
-            try:
-                for violation in violations:
-                    found.append(violation)
-            except KeyboardInterrupt:
-                return FileFindings(str(file), kind, tuple(found), interrupted=True)
-        return FileFindings(str(file), kind, tuple(found))
+        with contextlib.closing(module.findings(place, work or Work(), progress)) as violations:
+            for violation in violations:
+                found.append(violation)
+        return FileFindings(name, kind, tuple(found))
+    except KeyboardInterrupt:
+        return FileFindings(name, kind, tuple(found), interrupted=True)
+    except RemoteError as error:
+        return FileFindings(name, kind, problem=str(error).removeprefix(f"{name}: "))
     except OSError as error:
-        return FileFindings(str(file), format_name or "", problem=f"cannot be read: {error.strerror or error}")
+        return FileFindings(name, kind, problem=f"cannot be read: {error.strerror or error}")
     except click.UsageError as error:
-        return FileFindings(str(file), format_name or "", problem=error.message)
+        return FileFindings(name, kind, problem=error.message)
+    except TrajconformError as error:
+        return FileFindings(name, kind, problem=str(error).removeprefix(f"{name}: "))
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(last.filename).name}:{last.lineno}"
+        message = f"the checker itself failed, at {where}: {type(error).__name__}: {redacted(str(error))}"
+        return FileFindings(name, kind, problem=message)
 
 
 def _uri(one: FileFindings, violation: Violation) -> str:
     """Where a violation is, as a reference that may stand in a URI: the node of a store, or the file."""
+    if is_url(one.file):
+        return quote(f"{one.file}/{violation.path}" if one.format == "mrec" else one.file, safe="/:?&=*%")
     path = Path(one.file)
     if one.format == "mrec" and path.is_dir() and not violation.path.startswith("/"):
         path = path / violation.path
