@@ -15,7 +15,7 @@ import yarl
 from fsspec.asyn import sync
 
 from trajconform.model.location import redacted
-from trajconform.model.remote import ATTEMPTS, IN_FLIGHT, Entry, Passing, Piece, RemoteError, Want, pause
+from trajconform.model.remote import ATTEMPTS, HEAD_BYTES, IN_FLIGHT, Entry, Passing, Piece, RemoteError, Want, pause
 
 _PAGE_BYTES = 16 << 20
 _TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=60)
@@ -237,7 +237,7 @@ class HttpTransport:
 
     async def _leads_to_a_folder(self) -> bool:
         """Where there is a node, or where the server leads to an address that ends with a slash."""
-        if await self._range(Want("zarr.json", 0, 1)) is not None:
+        if await self._range(Want("zarr.json", 0, HEAD_BYTES)) is not None:
             return True
 
         async def use(response: aiohttp.ClientResponse) -> bool:
