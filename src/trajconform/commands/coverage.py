@@ -40,6 +40,7 @@ def command(
 ) -> int:
     """Show clause by clause which cases bind it and what is untested."""
     from trajconform import kit
+    from trajconform.harness.mutants import load_mutants
     from trajconform.report.coverage import coverage, markdown
     from trajconform.spec.catalogue import load_catalogue
     from trajconform.vectors.cases import load_cases
@@ -53,7 +54,7 @@ def command(
             raise click.UsageError(f"there is no topic '{topic}'; topics are: {', '.join(sorted(known))}")
     wanted = {clause.id for clause in catalogue.select(formats=formats, roles=roles, topics=topics)}
     cases = load_cases(kit.root(), known=set(catalogue.clauses))
-    entries = [entry for entry in coverage(catalogue, cases) if entry.clause.id in wanted]
+    entries = [entry for entry in coverage(catalogue, cases, load_mutants()) if entry.clause.id in wanted]
     missing = [e for e in entries if not e.tested and (require == "all" or e.clause.required)]
     shown = [e for e in entries if not e.tested] if untested else entries
     if output == "json":
@@ -61,10 +62,13 @@ def command(
     elif output == "md":
         click.echo(markdown(shown), nl=False)
     else:
-        click.echo(f"{'clause':<20}{'role':<8}{'level':<12}{'accepting':>9}{'refusing':>10}{'informative':>13}")
+        click.echo(
+            f"{'clause':<20}{'role':<8}{'level':<12}{'accepting':>9}{'refusing':>10}{'informative':>13}{'mutants':>9}"
+        )
         for entry in shown:
             clause = entry.clause
             numbers = f"{len(entry.accepting):>9}{len(entry.refusing):>10}{len(entry.informative):>13}"
+            numbers += f"{len(entry.mutants):>9}"
             mark = "" if entry.tested else click.style("  untested", fg="yellow")
             click.echo(f"{clause.id:<20}{clause.role:<8}{clause.level:<12}{numbers}{mark}")
         tested = sum(entry.tested for entry in entries)

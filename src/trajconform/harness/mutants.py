@@ -92,6 +92,13 @@ def without(clause: str, *, role: str, mistake: str, also: tuple[str, ...] = ())
     mutant(clause, role=role, mistake=mistake, also=also, name=name)(apply)
 
 
+def changed(
+    name: str, clause: str, mistake: str, target: str, old: str, new: str, *, role: str, also: tuple[str, ...] = ()
+) -> None:
+    """Register a mutant that is one `edit`."""
+    mutant(clause, role=role, mistake=mistake, also=also, name=name)(lambda: edit(target, old, new))
+
+
 def load_mutants(root: Path | None = None) -> list[Mutant]:
     """All mutants, in the order of files and of definition. `TrajconformError` where a file cannot be read as that."""
     global _topic

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from trajconform.harness.mutants import Mutant
 from trajconform.harness.runner import judged_clauses
 from trajconform.harness.verdicts import Verdict
 from trajconform.spec.catalogue import Catalogue, Clause
@@ -20,6 +21,8 @@ class ClauseCoverage:
     accepting: tuple[str, ...]
     refusing: tuple[str, ...]
     informative: tuple[str, ...]
+    mutants: tuple[str, ...] = ()
+    """Deliberate mistakes that break it, which ``trajconform prove`` shows to be caught."""
 
     @property
     def tested(self) -> bool:
@@ -40,6 +43,7 @@ class ClauseCoverage:
             "accepting": list(self.accepting),
             "refusing": list(self.refusing),
             "informative": list(self.informative),
+            "mutants": list(self.mutants),
         }
 
 
@@ -57,7 +61,7 @@ def expectation(case: Case) -> str:
     return "accepting"
 
 
-def coverage(catalogue: Catalogue, cases: Iterable[Case]) -> list[ClauseCoverage]:
+def coverage(catalogue: Catalogue, cases: Iterable[Case], mutants: Iterable[Mutant] = ()) -> list[ClauseCoverage]:
     """One entry a clause, in the order of the specification.
 
     A case tests only the clauses that its verdict counts for: one of a reader says nothing of stores.
@@ -67,12 +71,17 @@ def coverage(catalogue: Catalogue, cases: Iterable[Case]) -> list[ClauseCoverage
         word = expectation(case)
         for name in judged_clauses(case, catalogue, Verdict.PASS):
             found[name].setdefault(word, []).append(case.id)
+    broken: dict[str, list[str]] = {}
+    for mutant in mutants:
+        for name in mutant.clauses:
+            broken.setdefault(name, []).append(mutant.id)
     return [
         ClauseCoverage(
             clause,
             tuple(found[name].get("accepting", ())),
             tuple(found[name].get("refusing", ())),
             tuple(found[name].get("informative", ())),
+            tuple(broken.get(name, ())),
         )
         for name, clause in catalogue.clauses.items()
     ]
@@ -90,11 +99,13 @@ def markdown(entries: Iterable[ClauseCoverage]) -> str:
                 "",
                 f"## {heading}",
                 "",
-                "| clause | role | level | accepting | refusing | informative | |",
-                "|---|---|---|--:|--:|--:|---|",
+                "| clause | role | level | accepting | refusing | informative | mutants | |",
+                "|---|---|---|--:|--:|--:|--:|---|",
             ]
             topic = heading
-        counts = " | ".join(str(len(cases)) for cases in (entry.accepting, entry.refusing, entry.informative))
+        counts = " | ".join(
+            str(len(cases)) for cases in (entry.accepting, entry.refusing, entry.informative, entry.mutants)
+        )
         out.append(
             f"| {clause.id} | {clause.role} | {clause.level} | {counts} | {'' if entry.tested else 'untested'} |"
         )
