@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from trajconform.harness import mutants
-from trajconform.harness.mutants import edit, mutant, swap, without
+from trajconform.harness.mutants import edit, forget, mutant, swap, without
 
 changed = partial(mutants.changed, role="reader")
 _PREFIX, _INDEXED, _REGULAR = "mrec.view:View.prefix", "mrec.view:View._indexed", "mrec.view:View._regular"
@@ -36,7 +36,18 @@ changed("offset-too-short", "MREC-BLOCK-12", "takes the end of the column for a 
         _INDEXED, "if array.shape[0] < count + 1:", "if array.shape[0] < count + 1:\n        return Updates(array.shape[0] - 1, ordinals[: array.shape[0] - 1], array.rows(0, array.shape[0]))\n    if False:")  # fmt: skip
 changed("offset-always-needed", "MREC-BLOCK-13", "asks for an offset without any update",
         _INDEXED, "if not count:", "if not count and self.array(f'{node}/offset').shape[0]:")  # fmt: skip
-without("MREC-BLOCK-14", role="reader", mistake="does not look at the length of columns")
+
+
+@mutant("MREC-BLOCK-14", role="reader", mistake="hands back the rows that a short column has")
+def short_column_cut() -> None:
+    forget("MREC-BLOCK-14", "reader")
+
+    @swap("mrec.node:ArrayNode.rows")
+    def rows(original: Any, self: Any, first: int, stop: int) -> Any:
+        there = self.shape[0] if self.shape else 0
+        return original(self, min(first, there), min(stop, there))
+
+
 without("MREC-BLOCK-22", role="reader", mistake="leaves a declared column out where its array is missing")
 changed("columns-lose-bits", "MREC-BLOCK-23", "normalises -0.0 in columns",
         _WINDOW, "block.columns[name].rows(begin, end) for name in names", "(v + 0.0 if (v := block.columns[name].rows(begin, end)).dtype == 'f8' else v) for name in names")  # fmt: skip
@@ -62,8 +73,6 @@ changed("dense-truthy", "MREC-REGULAR-05", "takes whatever is truthy for true",
 without("MREC-REGULAR-06", role="reader", mistake="takes a block without columns for absent, whatever markers it has")
 changed("length-of-the-longest", "MREC-REGULAR-07", "counts updates by the longest column",
         _REGULAR, "min(array.shape[0] for", "max(array.shape[0] for", also=("MREC-REGULAR-10",))  # fmt: skip
-changed("updates-beyond-nstep", "MREC-REGULAR-07", "counts updates by the columns, whatever nstep says",
-        _REGULAR, "min(shortest // size, self.nstep)", "shortest // size")  # fmt: skip
 changed("regular-one-row-late", "MREC-REGULAR-08", "takes the rows of the next update",
         _AT, "rows = slice(first - self.begin, stop - self.begin)", "rows = slice(first - self.begin, stop - self.begin)\n    if self.block.updates.starts is None and self.block.updates.size > 1:\n        columns = {n: Column(__import__('numpy').roll(v, 1, axis=0)[rows], None) for n, v in self.values.items()}\n        return Block(stop - first, columns, self.block.declared.structural_shape)",
         also=("MREC-BLOCK-23",))  # fmt: skip
@@ -92,7 +101,7 @@ changed("empty-is-absent", "MREC-STATE-03", "takes an empty block for an absent 
         also=("MREC-STATE-01", "MREC-STATE-08", "MREC-RESOLVE-04", "MREC-DECL-26"))  # fmt: skip
 
 
-@mutant("MREC-STATE-02", "MREC-RESOLVE-02", role="reader", mistake="hands an absent block back as an empty one",
+@mutant("MREC-STATE-02", "MREC-RESOLVE-02", "MREC-RESOLVE-06", role="reader", mistake="hands an absent block back as an empty one",
         also=("MREC-STATE-01", "MREC-STATE-11", "MREC-RESOLVE-06", "MREC-REGULAR-21", "MREC-REGULAR-22", "MREC-DECL-07"))  # fmt: skip
 def absent_is_empty() -> None:
     @swap("mrec.reader:_BlockWindow.at")
@@ -113,9 +122,13 @@ changed("empty-by-any-update", "MREC-STATE-01", "passes over updates without row
 changed("nothing-carried-forward", "MREC-STATE-04", "hands a block back at its updates alone",
         _AT, "if update < 0:", "if update < 0 or self.block.updates.ordinal(update) != ordinal:",
         also=("MREC-STATE-08", "MREC-RESOLVE-01", "MREC-RESOLVE-05"))  # fmt: skip
-changed("left-out-when-unchanged", "MREC-STATE-08", "leaves a block out where nothing changes",
-        _AT, "if update < 0:", "if update < 0 or self.block.updates.ordinal(update) < ordinal - 1:",
-        also=("MREC-STATE-04", "MREC-RESOLVE-01", "MREC-RESOLVE-05"))  # fmt: skip
+
+
+@mutant("MREC-STATE-08", role="reader", mistake="leaves a block out where the frame gives none",
+        also=("MREC-STATE-04", "MREC-STATE-01", "MREC-RESOLVE-01", "MREC-RESOLVE-05"))  # fmt: skip
+def left_out_when_not_given() -> None:
+    edit("mrec.reader:_BlockWindow.at", "if update < 0:", "if update < 0 or self.block.updates.ordinal(update) != ordinal:")
+
 
 @mutant("MREC-STATE-11", "MREC-RESOLVE-02", role="reader", mistake="hands the first update back before it came",
         also=("MREC-STATE-02", "MREC-STATE-01"))  # fmt: skip
@@ -136,8 +149,6 @@ changed("empty-range-refused", "MREC-RESOLVE-04", "refuses a range of zero rows"
 changed("regular-not-carried", "MREC-RESOLVE-05", "hands a regular block back at its updates alone",
         _FIND, "return min(ordinal, self.count - 1)", "return ordinal if ordinal < self.count else -1",
         also=("MREC-STATE-04", "MREC-STATE-08"))  # fmt: skip
-changed("no-updates-breaks", "MREC-RESOLVE-06", "takes a regular block without updates for an empty one",
-        _WINDOW, "self.empty = high < 0", "self.empty = high < 0 and block.updates.size == 0")  # fmt: skip
 changed("cell-from-the-next-frame-on", "MREC-RESOLVE-07", "lets a cell hold from the next frame on",
         "mrec.reader:MrecFile._cells", 'side="right"', 'side="left"', also=("MREC-CELL-17", "MREC-CELL-07", "MREC-CELL-08"))  # fmt: skip
 changed("carry-forward-restarts", "MREC-RESOLVE-09", "starts carry-forward anew where a range starts",
