@@ -127,7 +127,11 @@ changed("nothing-carried-forward", "MREC-STATE-04", "hands a block back at its u
 @mutant("MREC-STATE-08", role="reader", mistake="leaves a block out where the frame gives none",
         also=("MREC-STATE-04", "MREC-STATE-01", "MREC-RESOLVE-01", "MREC-RESOLVE-05"))  # fmt: skip
 def left_out_when_not_given() -> None:
-    edit("mrec.reader:_BlockWindow.at", "if update < 0:", "if update < 0 or self.block.updates.ordinal(update) != ordinal:")
+    edit(
+        "mrec.reader:_BlockWindow.at",
+        "if update < 0:",
+        "if update < 0 or self.block.updates.ordinal(update) != ordinal:",
+    )
 
 
 @mutant("MREC-STATE-11", "MREC-RESOLVE-02", role="reader", mistake="hands the first update back before it came",

@@ -35,6 +35,7 @@ SCOPES = ("clause", "topic", "role")
 """Cases that face a mutant: those bound to its clauses; also those of their topics; all of its format and role."""
 CASE_SECONDS = 5.0
 MUTANT_SECONDS = 120.0
+_MOST_STALLS = 3
 _MOST_BYTES = 6 << 30
 _PREPARED = ("input_files", "expected_reply", "write_input", "script_calls")
 """What the judge calls to get at a case; prepared once, so that no mutant has a part in it."""
@@ -272,7 +273,8 @@ class Prover:
         try:
             kind, body = source.recv()
         except EOFError:
-            if proof.cases < len(cases) and not proof.fault:  # it died: the case at hand killed it
+            stalled = sum(failure.message.startswith("no end after") for failure in proof.failures) >= _MOST_STALLS
+            if proof.cases < len(cases) and not proof.fault and not stalled:  # it died: the case at hand killed it
                 self._note(proof, cases[proof.cases], Outcome(Verdict.ERROR, "the process died"))
             return True
         if kind == "fault":
@@ -306,13 +308,16 @@ class Prover:
             out.send(("fault", f"it cannot be made: {type(error).__name__}: {error}"))
             out.close()
             os._exit(0)
-        driver = self._driver()
+        driver, stalls = self._driver(), 0
         for case in cases:
             failure = self._one(case, driver)
             if failure is not None and any(f"raised {name}" in failure.message for name in _BROKEN):
                 out.send(("fault", f"{failure.case}: {failure.message}"))
                 break
             out.send(("case", failure))
+            stalls += failure is not None and failure.message.startswith("no end after")
+            if stalls == _MOST_STALLS:
+                break  # it hangs: every further case would cost as long and say no more
         out.close()
         os._exit(0)
 
