@@ -162,7 +162,7 @@ def half_a_checksum() -> None:
     )
 
 
-@mutant("OTJ-COUNT-03", role="reader", mistake="rounds the number of frames up", also=("OTJ-TAIL-02", "OTJ-TAIL-03"))
+@mutant("OTJ-TAIL-02", role="reader", mistake="rounds the number of frames up", also=("OTJ-COUNT-03", "OTJ-TAIL-03"))
 def count_rounded_up() -> None:
     edit(
         "otj.format:Layout.count",
