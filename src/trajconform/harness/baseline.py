@@ -70,17 +70,35 @@ def hold_against(
     stale. In a run of selected cases that can be said only of entries that the selection takes in, and only with
     ``every_case``, which gives the ids of all cases there are; other entries are merely out of view.
     """
-    deviations = [*_unexpected(run.results, expectations)]
-    unmet = [entry for entry in expectations if not any(entry.covers(result.case) for result in run.results)]
-    if unmet and not run.interrupted:
-        if any(run.selection.values()):
-            unmet = [entry for entry in unmet if _selected(entry, run.selection)] if every_case else []
-            there = list(every_case()) if unmet and every_case else []
-            unmet = [entry for entry in unmet if not any(entry.covers(case) for case in there)]
-        for entry in unmet:
-            text = f"no case {entry.case!r} exists any more; remove the entry{_see(entry)}"
-            deviations.append(Deviation(entry.case, "stale entry", entry.verdict, "no such case", text))
+    deviations = [*changes(run.results, expectations)]
+    if not run.interrupted:
+        cases = [result.case for result in run.results]
+        deviations += stale_entries(expectations, cases, run.selection, every_case)
     return dataclasses.replace(run, deviations=tuple(deviations))
+
+
+def stale_entries(
+    expectations: Sequence[Expectation],
+    cases: Sequence[str],
+    selection: Mapping[str, Any],
+    every_case: Callable[[], Iterable[str]] | None = None,
+) -> list[Deviation]:
+    """The entries that no case fits, as far as that can be said of the ``cases`` of a selection; see `hold_against`."""
+    unmet = [entry for entry in expectations if not any(entry.covers(case) for case in cases)]
+    if unmet and any(selection.values()):
+        unmet = [entry for entry in unmet if _selected(entry, selection)] if every_case else []
+        there = list(every_case()) if unmet and every_case else []
+        unmet = [entry for entry in unmet if not any(entry.covers(case) for case in there)]
+    return [
+        Deviation(
+            entry.case,
+            "stale entry",
+            entry.verdict,
+            "no such case",
+            f"no case {entry.case!r} exists any more; remove the entry{_see(entry)}",
+        )
+        for entry in unmet
+    ]
 
 
 def _selected(entry: Expectation, selection: Mapping[str, Any]) -> bool:
@@ -108,7 +126,8 @@ def _see(entry: Expectation) -> str:
     return f" (see {entry.link})" if entry.link else ""
 
 
-def _unexpected(results: Iterable[CaseResult], expectations: Sequence[Expectation]) -> Iterable[Deviation]:
+def changes(results: Iterable[CaseResult], expectations: Sequence[Expectation]) -> Iterable[Deviation]:
+    """What of each result is not as the known failures say."""
     for result in results:
         entries = [entry for entry in expectations if entry.covers(result.case)]
         if not entries:

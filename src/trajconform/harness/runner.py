@@ -71,9 +71,8 @@ def run_cases(
     when. Ctrl-C ends the run with what was found so far. `TrajconformError` where there is no driver to judge: not set
     up, not there, never answering `hello`, or claiming in it what its ``driver.toml`` does not.
     """
-    if isinstance(driver, DriverSpec):
-        _check_startable(driver)
-    else:
+    check_startable(driver)
+    if not isinstance(driver, DriverSpec):
         jobs = 1
     plan = plan or CrashPlan()
     started, begun = datetime.now(UTC), time.monotonic()
@@ -105,6 +104,41 @@ def _scratch() -> Iterator[Path]:
         yield folder
     finally:
         _remove(folder)
+
+
+class OneByOne:
+    """Judges cases when it is asked, one at a time, with one driver that stays; for the loops of others.
+
+    `close` ends the driver. What `run_cases` says of ``keep``, ``catalogue``, ``plan`` and its errors holds here too.
+    """
+
+    def __init__(
+        self,
+        driver: DriverSpec | InProcess,
+        *,
+        catalogue: Catalogue | None = None,
+        keep: Path | None = None,
+        request_seconds: float | None = None,
+        plan: CrashPlan | None = None,
+    ) -> None:
+        check_startable(driver)
+        self.plan = plan or CrashPlan()
+        self._folder = Path(tempfile.mkdtemp(prefix="trajconform-", dir=_memory()))
+        settings = _Settings(keep, False, catalogue, self._folder, self.plan)
+        self._pool = _Pool(driver, (), 1, request_seconds, settings)
+        self._met = False
+
+    def judge(self, case: Case) -> CaseResult:
+        """What becomes of a case. `TrajconformError` where there is no driver to judge."""
+        if not self._met:
+            self._pool.meet()
+            self._met = True
+        return self._pool.one(case)
+
+    def close(self) -> None:
+        """End the driver and remove what it worked on."""
+        self._pool.close()
+        _remove(self._folder)
 
 
 def _memory() -> str | None:
@@ -142,6 +176,7 @@ class _Pool:
         self._survivors = 0
         self._hello: dict[str, Any] | None = None
         self._start_fault = ""
+        self._asked = 0
         self._next = iter(enumerate(cases))
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -190,6 +225,27 @@ class _Pool:
             item = self._queue.get()
             if isinstance(item, tuple):
                 self.results[item[0]] = item[1]
+
+    def meet(self) -> None:
+        """Start the first driver and hear who it is. `TrajconformError` where it does not say."""
+        driver = self._drivers[0]
+        try:
+            driver.begin()
+        except DriverFault as fault:
+            raise TrajconformError(_no_start(self.source.name, f"{fault}{_end_of(driver.log())}")) from fault
+        self._meet(driver.said)
+
+    def one(self, case: Case) -> CaseResult:
+        """Judge one case here and now, with the first driver."""
+        self._asked += 1
+        return self._one(self._drivers[0], self._asked, case)
+
+    def close(self) -> None:
+        """End the drivers, and what they left behind."""
+        self._launcher.kill()
+        for driver in self._drivers:
+            driver.close()
+        end_survivors(self._name)
 
     def identity(self) -> DriverIdentity:
         """Who was judged, as `hello` says, or as far as is known when it never did."""
@@ -322,8 +378,7 @@ class _Pool:
 def greet(source: DriverSpec | InProcess) -> dict[str, Any]:
     """What a driver says in `hello`. `TrajconformError` where it cannot be started, says nothing usable, or claims more
     than its ``driver.toml``."""
-    if isinstance(source, DriverSpec):
-        _check_startable(source)
+    check_startable(source)
     driver = _make_driver(source, None)
     try:
         hello = driver.hello()
@@ -376,7 +431,10 @@ def _make_driver(
     return ProcessDriver(command, source.folder, env, limits)
 
 
-def _check_startable(spec: DriverSpec) -> None:
+def check_startable(spec: DriverSpec | InProcess) -> None:
+    """`TrajconformError` where a driver is not set up, or its program is not there."""
+    if not isinstance(spec, DriverSpec):
+        return
     problem = spec.setup_problem()
     if problem:
         raise TrajconformError(problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import sys
@@ -56,7 +57,7 @@ def render_run(
     news = [r for r in bad if show_expected or r.case not in expected]
     for result in news[:most_failures]:
         console.print()
-        console.print(_failure(result, run, clauses, driver_argument))
+        console.print(_failure(result, clauses, driver_argument, (run.kills, run.seed)))
     if len(news) > most_failures:
         console.print(f"\n[dim]... {len(news) - most_failures} more failures; --failures {len(news)} shows all[/dim]")
     if expected and not show_expected:
@@ -139,8 +140,18 @@ def _clause_table(judged: Mapping[str, ClauseResult], clauses: Mapping[str, Clau
     return table
 
 
+def case_text(
+    result: CaseResult, catalogue: Catalogue, driver_argument: str | None, crashes: tuple[int, int], width: int = 110
+) -> str:
+    """What a run shows of one failing case, as plain text. ``crashes``: kills and seed of crash cases."""
+    console = Console(file=io.StringIO(), width=width, highlight=False, no_color=True, force_terminal=False)
+    with console.capture() as captured:
+        console.print(_failure(result, catalogue.clauses, driver_argument, crashes))
+    return "\n".join(line.rstrip() for line in captured.get().rstrip().splitlines())
+
+
 def _failure(
-    result: CaseResult, run: RunResult, clauses: Mapping[str, Clause], driver_argument: str | None
+    result: CaseResult, clauses: Mapping[str, Clause], driver_argument: str | None, crashes: tuple[int, int]
 ) -> RenderableType:
     from rich.console import Group
 
@@ -170,7 +181,7 @@ def _failure(
         rows.add_row("log", Text(shown(result.stderr.strip()[-600:])))
     if result.kept:
         rows.add_row("kept in", Text(result.kept))
-    more = ["--kills", str(run.kills), "--seed", str(run.seed)] if result.role == "crash" else []
+    more = ["--kills", str(crashes[0]), "--seed", str(crashes[1])] if result.role == "crash" else []
     rows.add_row("repeat", Text(repeat_command(result.case, driver_argument, more)))
     return Group(head, Padding(rows, (0, 0, 0, 2)))
 
