@@ -182,6 +182,8 @@ def same_bits(a: Array, b: Array) -> bool:
         return False
     if a.dtype == object:
         return bool(a.ravel().tolist() == b.ravel().tolist())
+    if a.nbytes <= _GLANCE and a.dtype == b.dtype:
+        return a.tobytes() == b.tobytes()
     if a.nbytes > _GLANCE and len(a) > 1 and raw_bytes(a[:1]) != raw_bytes(b[:1]):
         return False
     return raw_bytes(a) == raw_bytes(b)

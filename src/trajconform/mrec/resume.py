@@ -279,6 +279,7 @@ class _Taker:
         )
         window = max(1, _WINDOW_BYTES // size)
         array.frame_rows = min(rows, node.chunk[0]) or 1
+        array.gather()
         waiting, array.pending, array.waiting = array.pending, [], 0
         for first in range(0, rows, window):
             array.append(node.rows(first, min(first + window, rows)))

@@ -68,8 +68,10 @@ def round_to_precision(values: Array, precision: float) -> Array:
     NaN, infinities and values of at least 2**52 quanta stay as they are (clauses of the topic ``precision``).
     """
     quantum = math.ldexp(1.0, math.frexp(precision)[1] - 1)
-    out = values.copy()
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        if np.abs(values).max(initial=0.0) < 2.0**52 * quantum:  # all of them near, the common case; a NaN says no
+            return np.asarray(np.rint(values / quantum) * quantum)
+        out = values.copy()
         near = np.isfinite(values) & (np.abs(values) < 2.0**52 * quantum)
         out[near] = np.rint(values[near] / quantum) * quantum
     return out
@@ -397,7 +399,11 @@ class MrecWriter:
             self._counted = [self._step_array, self._time_array, *self._meta.values()]
             for state in self._blocks.values():
                 self._counted += [*state.columns.values(), *state.masks.values(), state.step_index, state.offset]
-        return sum(a.waiting * a.row_bytes for a in self._counted)
+        total = 0
+        for array in self._counted:  # a plain loop: this runs at every frame
+            if array.waiting:
+                total += array.waiting * array.row_bytes
+        return total
 
     def _check_number(self, frame: Frame) -> None:
         place = "trajectory/step"
@@ -434,7 +440,7 @@ class MrecWriter:
                 history = [self._steps.start]
             self._step_array.append(np.array(history, dtype="<i8"))
         if not self._steps.holds:
-            self._step_array.append(np.array([frame.step], dtype="<i8"))
+            self._step_array.append_number(frame.step)
         self._last_step = frame.step
         self._timed = frame.time is not None
         if frame.time is None:
@@ -445,7 +451,7 @@ class MrecWriter:
             past = [before[0]] if i == 1 else [_time_at(*before, j) for j in range(i)]
             self._time_array.append(np.array(past, dtype="<f8"))
         if not self._times.holds:
-            self._time_array.append(np.array([frame.time], dtype="<f8"))
+            self._time_array.append_number(float(frame.time))
 
     def _check_meta(self, frame: Frame) -> dict[str, Array]:
         for key in frame.meta:
@@ -481,19 +487,14 @@ class MrecWriter:
         declared = self.declaration.blocks.get(name)
         if declared is None:
             raise refuse("MREC-DECL-17", node, f"the block {name} is not declared", index=self._nstep)
-        for c in block.columns:
-            if c not in declared.columns:
-                raise refuse(
-                    "MREC-DECL-18", f"{node}/{c}", f"the column {c} of {name} is not declared", index=self._nstep
-                )
-        missing = [c for c in declared.columns if c not in block.columns]
-        if missing:
-            raise refuse(
-                "MREC-RAGGED-02",
-                node,
-                f"the frame presents {name} without its columns {', '.join(missing)}",
-                index=self._nstep,
-            )
+        if block.columns.keys() != declared.columns.keys():
+            for c in block.columns:
+                if c not in declared.columns:
+                    message = f"the column {c} of {name} is not declared"
+                    raise refuse("MREC-DECL-18", f"{node}/{c}", message, index=self._nstep)
+            missing = ", ".join(c for c in declared.columns if c not in block.columns)
+            message = f"the frame presents {name} without its columns {missing}"
+            raise refuse("MREC-RAGGED-02", node, message, index=self._nstep)
         columns = {c: self._check_column(node, c, entry, block) for c, entry in declared.columns.items()}
         if declared.structural_shape is not None and block.rows != math.prod(declared.structural_shape):
             shape = list(declared.structural_shape)
@@ -546,7 +547,7 @@ class MrecWriter:
         if entry.nullable:
             mask = np.ones(block.rows, dtype=bool) if mask is None else mask.copy()
         if entry.precision is not None:
-            values = round_to_precision(values, entry.precision)
+            return Column(round_to_precision(values, entry.precision).astype(NUMPY_DTYPES["f64"], copy=False), mask)
         return Column(np.array(values, dtype=NUMPY_DTYPES[entry.dtype]), mask)
 
     # -- what blocks owe each other ------------------------------------------------------------------------------
@@ -567,7 +568,8 @@ class MrecWriter:
                 self._check_aligned(name, entry.aligned_with, here, blocks)
             if name in blocks and name in self._system:
                 self._check_system(name, here)
-            if here.rows and (name in blocks or any(t in blocks for t in entry.references().values())):
+            references = entry.references()
+            if references and here.rows and (name in blocks or any(t in blocks for t in references.values())):
                 self._check_references(name, entry, here, blocks)
 
     def _check_aligned(self, name: str, target: str, here: Block, blocks: Mapping[str, Block]) -> None:
@@ -648,7 +650,8 @@ class MrecWriter:
             self._migrate(state)
         for c, column in block.columns.items():
             array = state.columns[c]
-            array.frame_rows = max(1, block.rows) if not array.inner_rows and state.updates == 0 else array.frame_rows
+            if not state.updates and not array.inner_rows:
+                array.frame_rows = max(1, block.rows)
             array.append(column.values)
             if c in state.masks:
                 assert column.mask is not None
@@ -656,8 +659,8 @@ class MrecWriter:
                 state.masks[c].append(column.mask)
         state.rows += block.rows
         if state.indexed:
-            state.step_index.append(np.array([ordinal], dtype="<u8"))
-            state.offset.append(np.array([state.rows], dtype="<u8"))
+            state.step_index.append_number(ordinal)
+            state.offset.append_number(state.rows)
         elif state.uniform is None:
             state.uniform = block.rows
         state.updates += 1
@@ -704,7 +707,7 @@ class MrecWriter:
             self._land_block(state, sync)
         self._cell.land(sync)
         for array in (self._step_array, self._time_array):
-            if array.pending or array.exists:
+            if array.waiting or array.exists:
                 array.land(sync)
         for array in self._meta.values():
             array.land(sync)
@@ -860,7 +863,7 @@ class _CellState:
         if self.migrated:
             for name in ("step_index", "origin", "boundary", "vectors"):
                 array = self.arrays[name]
-                if array.pending or array.exists:
+                if array.waiting or array.exists:
                     array.land(sync)
         if attributes != self.shown:
             write_group(files, folder, attributes, sync)

@@ -18,7 +18,7 @@ import math
 import os
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -171,27 +171,47 @@ class Pipeline:
         return [*codecs, {"name": "crc32c"}]
 
 
-def encode_chunk(codecs: Sequence[Mapping[str, Any]], dtype: str, chunk: Array) -> bytes:
-    """The bytes of one inner chunk, through codecs as the metadata lists them."""
-    data = b""
-    for codec in codecs:
-        name, options = codec["name"], codec.get("configuration", {})
-        if name == "vlen-utf8":
-            texts = [s.encode() for s in chunk.ravel().tolist()]
-            data = struct.pack("<I", len(texts)) + b"".join(struct.pack("<I", len(t)) + t for t in texts)
-        elif name == "bytes":
-            data = np.ascontiguousarray(chunk, dtype=NUMPY_DTYPES[dtype]).tobytes()
-        elif name == "numcodecs.shuffle":
-            data = bytes(Shuffle(options.get("elementsize", 4)).encode(data))
-        elif name == "gzip":
-            # No time stamp: the same rows give the same bytes.
-            deflate = zlib.compressobj(options["level"], zlib.DEFLATED, 31)
-            data = deflate.compress(data) + deflate.flush()
-        elif name == "zstd":
-            data = bytes(Zstd(options["level"], checksum=options.get("checksum", False)).encode(data))
-        else:
-            data += struct.pack("<I", google_crc32c.value(data))
-    return data
+def chunk_encoder(codecs: Sequence[Mapping[str, Any]], dtype: str) -> Callable[[Array], bytes]:
+    """What makes the bytes of an inner chunk, through codecs as the metadata lists them.
+
+    Made once for the chunks of a shard: looking options up and making a compressor costs as much as a small chunk.
+    """
+    first, *rest = (_encoding(codec["name"], codec.get("configuration", {}), dtype) for codec in codecs)
+
+    def encode(chunk: Array) -> bytes:
+        data: bytes = first(chunk)
+        for step in rest:
+            data = step(data)
+        return data
+
+    return encode
+
+
+def _encoding(name: str, options: Mapping[str, Any], dtype: str) -> Callable[[Any], bytes]:
+    if name == "vlen-utf8":
+        return _encode_strings
+    if name == "bytes":
+        return lambda chunk: np.ascontiguousarray(chunk, dtype=NUMPY_DTYPES[dtype]).tobytes()
+    if name == "numcodecs.shuffle":
+        shuffle = Shuffle(options.get("elementsize", 4))
+        return lambda data: bytes(shuffle.encode(data))
+    if name == "gzip":
+        return lambda data: _gzip(data, options["level"])
+    if name == "zstd":
+        pack = Zstd(options["level"], checksum=options.get("checksum", False))
+        return lambda data: bytes(pack.encode(data))
+    return lambda data: data + struct.pack("<I", google_crc32c.value(data))
+
+
+def _encode_strings(chunk: Array) -> bytes:
+    texts = [s.encode() for s in chunk.ravel().tolist()]
+    return struct.pack("<I", len(texts)) + b"".join(struct.pack("<I", len(t)) + t for t in texts)
+
+
+def _gzip(data: bytes, level: int) -> bytes:
+    # No time stamp: the same rows give the same bytes.
+    deflate = zlib.compressobj(level, zlib.DEFLATED, 31)
+    return deflate.compress(data) + deflate.flush()
 
 
 @dataclass
@@ -212,7 +232,9 @@ class GrowingArray:
     landed: int = 0
     pending: list[Array] = field(default_factory=list)
     waiting: int = 0
-    """Rows in ``pending``, kept beside it: to add them up at every frame would cost more than the frame."""
+    """Rows in ``pending`` and ``numbers``, kept beside them: to add up at every frame would cost more than the frame."""
+    numbers: list[int | float] = field(default_factory=list)
+    """Rows of one number each that came after ``pending``: an array a number would cost more than the frame."""
     tail: Array | None = None
     """Rows of the last, partial inner chunk, which a later landing writes again."""
     index: Array | None = None
@@ -246,8 +268,20 @@ class GrowingArray:
     def append(self, values: Array) -> None:
         """Take rows ``[n, *trailing]``; the caller has checked dtype and shape and hands over the array."""
         if len(values):
+            self.gather()
             self.pending.append(values)
             self.waiting += len(values)
+
+    def append_number(self, value: int | float) -> None:
+        """Take one row of an array without trailing axes."""
+        self.numbers.append(value)
+        self.waiting += 1
+
+    def gather(self) -> None:
+        """Make one array of the numbers that wait."""
+        if self.numbers:
+            self.pending.append(np.array(self.numbers, dtype=NUMPY_DTYPES[self.dtype]))
+            self.numbers = []
 
     @property
     def exists(self) -> bool:
@@ -264,6 +298,7 @@ class GrowingArray:
 
     def land(self, sync: bool) -> bool:
         """Write what is pending: shards first, then ``zarr.json``. Returns whether anything was written."""
+        self.gather()
         if not self.pending and self.shown == self.landed:
             return False
         self.land_rows(sync)
@@ -285,6 +320,7 @@ class GrowingArray:
 
     def land_rows(self, sync: bool) -> None:
         """Write the shards of what is pending. Nobody counts the rows before the metadata does."""
+        self.gather()
         self.files.make_folder(self.folder)
         if not self.pending:
             return
@@ -325,8 +361,8 @@ class GrowingArray:
             entries[:slot] = index[:slot]
             there = entries[:slot][entries[:slot, 0] != EMPTY]
             kept_end = int(there.sum(axis=1).max(initial=kept_end))
-        codecs = self.codecs
-        encoded = [encode_chunk(codecs, self.dtype, self._whole(chunk)) for chunk in chunks]
+        encode = chunk_encoder(self.codecs, self.dtype)
+        encoded = [encode(self._whole(chunk)) for chunk in chunks]
         offset = kept_end
         for i, data in enumerate(encoded):
             entries[slot + i] = (offset, len(data))
