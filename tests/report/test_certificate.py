@@ -415,7 +415,7 @@ def test_who_signed_cannot_be_exchanged(said: dict[str, Any], keys: Keys, tmp_pa
 
 FREE = {("driver", "name"), ("driver", "version"), ("driver", "language"), ("started",)}
 """What an unsigned certificate says of the driver and the day: nothing else depends on it."""
-UNUSED = ("check:mrec", "reopen", "system")
+UNUSED = ("check:mrec", "json:text", "reopen", "system")
 """Features that no case of the claims needs."""
 
 
