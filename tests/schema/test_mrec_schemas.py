@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
+from functools import lru_cache, partial
 from typing import Any
 
 import pytest
@@ -90,16 +92,36 @@ def test_the_index_names_every_instance_and_known_clauses() -> None:
         assert verdicts == {"accept", "refuse"} or name == "urn:trajconform:mrec:definitions"
 
 
+def touches(entry: dict[str, Any]) -> set[Any]:
+    """The steps of the schema that fault an instance; for a sound one, the words that stand in it."""
+    pending = list(make_validator(entry["schema"]).iter_errors(INSTANCES[entry["path"]]))
+    found: set[Any] = set()
+    while pending:
+        error = pending.pop()
+        found.update(error.absolute_schema_path)
+        pending += error.context
+    return found or set(re.findall(r"\w+", json.dumps(INSTANCES[entry["path"]])))
+
+
+def likelihood(name: str, path: tuple[Any, ...], entry: dict[str, Any], touched: set[Any]) -> tuple[bool, int]:
+    """Sorts the instances for a constraint: an order only, since each one is asked until a verdict differs."""
+    return entry["schema"] == name, sum(key in touched for key in path)
+
+
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_no_constraint_is_there_for_nothing(name: str) -> None:
     """Take each keyword out in turn: some instance must then get another verdict."""
     idle: list[str] = []
+    touched = {entry["path"]: touches(entry) for entry in INDEX}
     for path in constraints(SCHEMAS[name]):
         changed = SCHEMAS | {name: without(SCHEMAS[name], path)}
-        validators = {key: make_validator(key, changed) for key in SCHEMAS}
+        validator = lru_cache(partial(make_validator, documents=changed))  # made when an instance asks for it
+        likely_first = sorted(
+            INDEX, key=lambda entry: likelihood(name, path, entry, touched[entry["path"]]), reverse=True
+        )
         if not any(
-            validators[entry["schema"]].is_valid(INSTANCES[entry["path"]]) is not (entry["verdict"] == "accept")
-            for entry in INDEX
+            validator(entry["schema"]).is_valid(INSTANCES[entry["path"]]) is not (entry["verdict"] == "accept")
+            for entry in likely_first
         ):
             idle.append("/".join(map(str, path)))
     assert idle == []
