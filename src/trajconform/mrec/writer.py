@@ -68,10 +68,14 @@ def round_to_precision(values: Array, precision: float) -> Array:
     NaN, infinities and values of at least 2**52 quanta stay as they are (clauses of the topic ``precision``).
     """
     quantum = math.ldexp(1.0, math.frexp(precision)[1] - 1)
+    if values.size and np.abs(values).max() < 2.0**52 * quantum:
+        # All of them near, the common case (a NaN says no): nothing can overflow or be invalid.
+        out = values / quantum
+        np.rint(out, out)
+        out *= quantum
+        return out
+    out = values.copy()
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        if np.abs(values).max(initial=0.0) < 2.0**52 * quantum:  # all of them near, the common case; a NaN says no
-            return np.asarray(np.rint(values / quantum) * quantum)
-        out = values.copy()
         near = np.isfinite(values) & (np.abs(values) < 2.0**52 * quantum)
         out[near] = np.rint(values[near] / quantum) * quantum
     return out
