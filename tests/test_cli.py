@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -232,3 +238,118 @@ def test_a_stale_entry_is_named_by_every_run_that_takes_it_in(
     assert "otj/tail" not in out
     status, _, err = run(capsys, "run", "--case", "otj/flags/renamed", "--expect", str(known))
     assert status == 2 and "still lists otj/flags/renamed" in " ".join(err.split())
+
+
+EVERY_KIND_OF_OUTPUT = [
+    ["--help"],
+    ["--version"],
+    ["run", "--help"],
+    ["run", "--topic", "flags"],
+    ["run", "--topic", "flags", "--plain"],
+    ["clauses"],
+    ["explain", "OTJ-SUM-04"],
+    ["inspect", str(FILES / "worked-example.otj")],
+    ["check", str(FILES / "worked-example.otj"), "--output", "json"],
+    ["driver", "list"],
+]
+"""Help, click's own lines, rich's tables, documents."""
+
+
+def start(*arguments: str, **streams: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-m", "trajconform", *arguments], text=True, **streams)
+
+
+@pytest.mark.parametrize("arguments", EVERY_KIND_OF_OUTPUT, ids=" ".join)
+def test_a_reader_that_went_away_ends_a_command_quietly(arguments: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = start(*arguments, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert (process.communicate()[1], process.returncode) == ("", 141)
+
+
+@pytest.mark.parametrize("arguments", EVERY_KIND_OF_OUTPUT, ids=" ".join)
+def test_output_that_cannot_be_written_is_said_in_one_line(arguments: list[str]) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    with Path("/dev/full").open("w") as full:
+        process = start(*arguments, stdout=full, stderr=subprocess.PIPE)
+        said = process.communicate()[1]
+    assert said == "trajconform: the output could not be written: No space left on device\n"
+    assert process.returncode == 74
+
+
+def test_a_fault_of_standard_error_ends_as_quietly() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = start("explain", "OTJ-NONE-01", stdout=subprocess.PIPE, stderr=writing)
+    os.close(writing)
+    assert (process.communicate()[0], process.returncode) == ("", 141)
+
+
+def halting(folder: Path) -> Path:
+    """The naive driver, which stops at a fifth request to read and hears no signal that it may ignore."""
+    shutil.copytree(kit.root() / "harness" / "drivers" / "naive", folder, ignore=shutil.ignore_patterns("known*"))
+    driver = folder / "driver.py"
+    text = driver.read_text("utf-8")
+    start_of_it = "    for line in sys.stdin:\n        request = json.loads(line)\n"
+    assert text.count(start_of_it) == 1
+    counting = (
+        "    import pathlib, signal, time\n    signal.signal(signal.SIGINT, signal.SIG_IGN)\n    reads = 0\n"
+        + start_of_it
+        + "        reads += request['op'] == 'read'\n        if reads == 5:\n"
+        "            pathlib.Path(__file__).with_name('halted').touch()\n            time.sleep(600)\n"
+    )
+    driver.write_text(text.replace(start_of_it, counting), "utf-8")
+    return folder
+
+
+class Stuck:
+    """A driver in process whose first read never returns: nothing can end it, so an interrupted run waits for it."""
+
+    def read(self, **_: object) -> None:
+        Path(os.environ["HALTED"]).touch()
+        time.sleep(600)
+
+
+def interrupted(halted: Path, driver: str, *options: str) -> subprocess.Popen[str]:
+    """A run whose driver says nothing more, and which has just been sent SIGINT."""
+    lines = [
+        "import signal; from trajconform.cli import main",
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in a shell's background ignore it",
+        "main()",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "\n".join(lines), "run", "--driver", driver, "--topic", "states", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "HALTED": str(halted), "PYTHONPATH": str(Path(__file__).parent)},
+    )
+    deadline = time.monotonic() + 60
+    while not halted.exists():
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    return process
+
+
+def test_ctrl_c_reports_what_was_judged_and_ends_with_130(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    driver = halting(tmp_path / "driver")
+    process = interrupted(driver / "halted", str(driver), "--json", str(report))
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "Traceback" not in err
+    document = json.loads(report.read_text("utf-8"))
+    assert document["interrupted"] and len(document["cases"]) == 4 < document["planned"]
+    assert f"interrupted after 4 of {document['planned']} cases" in " ".join(out.split())
+
+
+def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
+    process = interrupted(tmp_path / "halted", "test_cli:Stuck")
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert out == "", "an interrupted run that waited its 5 s for a driver which cannot be ended would report"
+    assert process.returncode == 130 and "Traceback" not in err and "interrupted" in err

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
+import io
 import os
 import signal
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -31,6 +34,11 @@ _COMMANDS = {
 """Command -> one line of help. The module is ``trajconform.commands.<command>`` and its command is ``command``."""
 
 EXIT_CONFORMS, EXIT_FAILS, EXIT_NO_JUDGEMENT = 0, 1, 2
+EXIT_OUTPUT_LOST = 74
+"""EX_IOERR of sysexits.h: standard output could not be written, a full disk say."""
+EXIT_INTERRUPTED = 128 + signal.SIGINT
+EXIT_NO_READER = 128 + 13
+"""What a shell says of a program that SIGPIPE (13) ended: the reader of its output went away."""
 
 
 class LazyGroup(click.Group):
@@ -72,7 +80,8 @@ Examples:
   trajconform explain MREC-COMMIT-03
 
 \b
-Exit status: 0 conforms, 1 does not, 2 no judgement was possible.
+Exit status: 0 conforms, 1 does not, 2 no judgement was possible, 74 the output
+could not be written, 130 interrupted, 141 the reader of the output went away.
 """
 
 
@@ -115,23 +124,89 @@ def _about() -> list[tuple[str, str]]:
     ]
 
 
+class _OutputLost(BaseException):
+    """Standard output or error takes nothing more. No `OSError`: click, rich and what reads files would take it for
+    one of theirs, and each ends in its own way."""
+
+    def __init__(self, number: int | None) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class _Watched(io.FileIO):
+    """A standard stream whose faults are `_OutputLost`."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise _OutputLost(error.errno) from error
+
+
+def _watched(stream: TextIO | None, real: TextIO | None) -> TextIO | None:
+    """A standard stream of this process, watched; what somebody put in its place is left alone."""
+    if stream is None or stream is not real:
+        return stream
+    try:
+        raw = _Watched(stream.fileno(), "w", closefd=False)
+    except OSError:
+        return stream
+    stream.flush()
+    lines = raw.isatty() or stream is sys.__stderr__
+    return io.TextIOWrapper(io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=lines)
+
+
+def _end_streams() -> None:
+    """Send what is still buffered, and what Python flushes at its end, nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for number in (1, 2):
+        os.dup2(nowhere, number)
+
+
 def main(argv: list[str] | None = None) -> Any:
-    """Entry point: every error a person can cause ends as one clear message and exit status 2, never a traceback."""
+    """Entry point: every error a person can cause ends as one clear message and an exit status, never a traceback.
+
+    Output is flushed here, so that a fault of it is still told by the exit status. SIGPIPE stays ignored: pipes to
+    drivers break, too, and those are the drivers' faults.
+    """
+    before = sys.stdout, sys.stderr
+    sys.stdout = _watched(sys.stdout, sys.__stdout__)
+    sys.stderr = _watched(sys.stderr, sys.__stderr__)
+    try:
+        try:
+            status = _status(argv)
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
+    except _OutputLost as lost:
+        status = EXIT_NO_READER
+        if lost.number != errno.EPIPE:
+            status = EXIT_OUTPUT_LOST
+            text = f"trajconform: the output could not be written: {os.strerror(lost.number or errno.EIO)}\n"
+            with contextlib.suppress(OSError):
+                os.write(2, text.encode())
+        _end_streams()
+    except KeyboardInterrupt:
+        status = EXIT_INTERRUPTED
+    finally:
+        sys.stdout, sys.stderr = before
+    sys.exit(status)
+
+
+def _status(argv: list[str] | None) -> int:
+    """Run the command and say with which status the program ends."""
     from trajconform.model.errors import TrajconformError
 
     try:
         status = main_group.main(args=argv, prog_name="trajconform", standalone_mode=False)
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
-        sys.exit(128 + signal.SIGINT)
+        return EXIT_INTERRUPTED
     except click.ClickException as error:
         error.show()
-        sys.exit(EXIT_NO_JUDGEMENT)
+        return EXIT_NO_JUDGEMENT
     except TrajconformError as error:
         click.echo(f"trajconform: {error}", err=True)
-        sys.exit(EXIT_NO_JUDGEMENT)
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`): nothing to say, and nothing more to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_CONFORMS)
-    sys.exit(status if isinstance(status, int) else EXIT_CONFORMS)
+        return EXIT_NO_JUDGEMENT
+    return status if isinstance(status, int) else EXIT_CONFORMS

@@ -33,7 +33,8 @@ Examples:
   trajconform run --driver my-driver -j 4 --junit junit.xml --github --badge badge.svg     in CI
 
 \b
-Exit status: 0 conforms (or fails just as recorded), 1 does not, 2 no judgement was possible.
+Exit status: 0 conforms (or fails just as recorded), 1 does not, 2 no judgement was possible,
+130 interrupted: what was judged until then is reported.
 """
 
 
@@ -122,6 +123,7 @@ def command(
     # An end from outside is an interruption like Ctrl-C: drivers and scratch folders go, what was found is reported.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     from trajconform import kit
+    from trajconform.cli import EXIT_INTERRUPTED
     from trajconform.harness.baseline import hold_against, load_expectations
     from trajconform.harness.crash import CrashPlan
     from trajconform.harness.drivertoml import DriverSpec, resolve_driver
@@ -205,7 +207,7 @@ def command(
         actions.write_summary(actions.summary(run, catalogue, driver))
     else:
         _show(run, catalogue, driver, per_clause, failures, show_known, plain, quiet)
-    return run.exit_status
+    return EXIT_INTERRUPTED if run.interrupted else run.exit_status
 
 
 def _show(
