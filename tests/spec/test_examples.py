@@ -431,6 +431,22 @@ def presented(text: str) -> list[str]:
     ]
 
 
+def step_forms(text: str) -> list[str]:
+    """The first line is a golden; in the others the steps are the drawing's own, and the form follows from them."""
+    run = [frame["step"] for frame in frames("regular-run")]
+    root = nodes("regular-run")["trajectory"]["attributes"]
+    uneven = [int(n) for n in plain(text)[1].partition(" step = ")[0].removeprefix("steps ").split(", ")]
+    assert len({b - a for a, b in pairwise(run)}) == 1 < len({b - a for a, b in pairwise(uneven)})
+    single = re.search(r"with step (\d+)", text)
+    assert single is not None
+    return [
+        f"steps {', '.join(map(str, run))} step_progression {json.dumps(root['step_progression'])}",
+        f"steps {', '.join(map(str, uneven))} step = {uneven} the whole history, and no attribute",
+        f'one frame with step {single[1]} step_progression {{"start": {single[1]}}}',
+        "no frame neither",
+    ]
+
+
 #: What the check is called: the chapter, a text that only this drawing has, and what writes it anew.
 DRAWINGS: dict[str, tuple[str, str, Callable[[str], list[str]]]] = {
     "growth": ("raggedness", "growth.mrec", growth_tree),
@@ -453,6 +469,7 @@ DRAWINGS: dict[str, tuple[str, str, Callable[[str], list[str]]]] = {
     "undefined cell": ("cell", "cell_defined =", undefined_cell),
     "changes": ("cost", "another payload", changes),
     "presented": ("precision", "presented", presented),
+    "forms of the step numbers": ("step-and-time", "no frame", step_forms),
 }
 
 #: By drawing, numbers (counted from 0 in reading order) that no check reads yet, and why.
@@ -470,7 +487,6 @@ NOT_HELD = {
     ("record", "water.mrec/"): "a record with sections that no golden has",
     ("record", "water.mrec.zip"): "paths in an archive",
     ("regular", "atoms"): "rows in letters; no golden has this half update",
-    ("step-and-time", "steps 0, 10"): "four runs in a line each; no golden is one of them",
     ("step-and-time", "step[i] ="): "formulas",
     ("step-meta", '{"temp"'): "a declaration that no golden has",
     ("system-side", "system/atoms"): "no golden has these coordinates",
