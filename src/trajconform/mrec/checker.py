@@ -21,7 +21,9 @@ def check_mrec(path: Path | str, work: Work | None = None, progress: Progress | 
 def findings(path: Path | str, work: Work | None = None, progress: Progress | None = None) -> Iterator[Violation]:
     """`check_mrec`, one violation after the other as they are found.
 
-    A ``quick`` check looks at metadata and index arrays alone.
+    A ``quick`` check looks at metadata and index arrays alone, one of some ``frames`` at them and at the rows that these
+    frames resolve to. Rows are read a window of a few MiB at a time, whatever ``memory`` allows; ``jobs`` and
+    ``progress`` are not used.
     """
     work = work or Work()
     try:
@@ -30,7 +32,7 @@ def findings(path: Path | str, work: Work | None = None, progress: Progress | No
         yield refusal.violation
         return
     try:
-        view = View(store)
+        view = View(store, work.frames)
         found: set[tuple[str, str, str]] = set()
         for stage in ("structure", "index") if work.quick else ("structure", "index", "data"):
             for violation in run_stage(view, stage):

@@ -627,12 +627,12 @@ class ArrayNode:
             self._undecodable(source, f"zstd: unpacks to more than the {room} bytes of a chunk")
         return out
 
-    def windows(self, stop: int) -> Iterator[tuple[int, int]]:
-        """Ranges of rows before ``stop`` of which something is stored, each small enough to be read at once."""
+    def windows(self, stop: int, start: int = 0) -> Iterator[tuple[int, int]]:
+        """Ranges of rows from ``start`` on, before ``stop``, of which something is stored, each small enough to be read at once."""
         weight = math.prod(self.trailing) * (_STRING_BYTES if self.dtype == "string" else self._item_bytes)
         step = max(1, _WINDOW_BYTES // max(1, weight))
         for first, end in self.stored_spans(stop):
-            for at in range(first, min(end, stop), step):
+            for at in range(max(first, start), min(end, stop), step):
                 yield at, min(at + step, end, stop)
 
     def stored_spans(self, rows: int) -> list[tuple[int, int]]:

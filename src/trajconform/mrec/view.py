@@ -16,6 +16,7 @@ import numpy as np
 
 from trajconform.model.arrays import NUMPY_DTYPES, Array
 from trajconform.model.errors import Refused, Violation, refuse
+from trajconform.model.work import Work
 from trajconform.mrec.declaration import (
     RESERVED_BLOCKS,
     RESERVED_COLUMNS,
@@ -145,10 +146,31 @@ def short(value: object, limit: int = 60) -> str:
 class View:
     """A record's trajectory."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, frames: tuple[int, int] | None = None) -> None:
+        """``frames``: the frames whose rows the rules look at, half-open; None for all."""
         self.store = store
+        self._frames = frames
         self._arrays: dict[str, ArrayNode] = {}
         self._blocks: dict[str, BlockView] = {}
+
+    # -- what is looked at ---------------------------------------------------------------------------------------
+
+    @property
+    def looked_at(self) -> tuple[int, int]:
+        """First and stop of the frames whose rows the rules look at."""
+        return Work(frames=self._frames).within(self.nstep)
+
+    def updates_looked_at(self, updates: Updates) -> tuple[int, int]:
+        """First and stop of the updates that the frames looked at resolve to."""
+        first, stop = self.looked_at
+        if first >= stop or not updates.count:
+            return 0, 0
+        return max(updates.find(first), 0), updates.find(stop - 1) + 1
+
+    def rows_looked_at(self, updates: Updates) -> tuple[int, int]:
+        """First and end of the rows of these updates."""
+        first, stop = self.updates_looked_at(updates)
+        return (updates.rows(first)[0], updates.rows(stop - 1)[1]) if first < stop else (0, 0)
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 

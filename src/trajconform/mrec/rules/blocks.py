@@ -111,7 +111,8 @@ def rows_decode(view: View) -> Iterator[Violation]:
         largest = block.updates.largest()
         for array in (*block.columns.values(), *block.masks.values()):
             array.demand(largest * math.prod(array.trailing))
-            for first, stop in array.windows(block.updates.total):
+            begin, end = view.rows_looked_at(block.updates)
+            for first, stop in array.windows(end, begin):
                 yield from seen(array.rows(first, stop))
 
     yield from each(view.declaration.blocks, look)

@@ -55,7 +55,8 @@ def progressions_say_what_they_must(view: View) -> Iterator[Violation]:
 def numbers_decode(view: View) -> Iterator[Violation]:
     def look(array: ArrayNode | None) -> Iterator[Violation]:
         if array is not None:
-            for first, stop in array.windows(view.nstep):
+            begin, end = view.looked_at
+            for first, stop in array.windows(end, begin):
                 yield from seen(array.rows(first, stop))
 
     yield from each(["step"], lambda _: look(view.step_array))
@@ -68,8 +69,9 @@ def steps_increase(view: View) -> Iterator[Violation]:
     if array is None:
         return
     last: int | None = None
-    for first in range(0, view.nstep, WINDOW_ROWS):
-        part = array.rows(first, min(first + WINDOW_ROWS, view.nstep))
+    begin, end = view.looked_at
+    for first in range(begin, end, WINDOW_ROWS):
+        part = array.rows(first, min(first + WINDOW_ROWS, end))
         joined = part if last is None else np.concatenate([np.array([last], dtype="<i8"), part])
         wrong = np.flatnonzero(joined[1:] <= joined[:-1])
         if len(wrong):

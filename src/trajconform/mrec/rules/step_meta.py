@@ -24,7 +24,8 @@ def values_decode(view: View) -> Iterator[Violation]:
         array = view.meta(key)
         if array is None:
             return
-        for first, stop in array.windows(view.nstep):
+        begin, end = view.looked_at
+        for first, stop in array.windows(end, begin):
             rows = array.rows(first, stop)
             if view.declaration.meta[key].dtype == "json":
                 for i, text in enumerate(rows.tolist()):

@@ -92,7 +92,7 @@ def _ids(view: View, block: BlockView, node: str, count: int) -> Iterator[Violat
         yield replace(refusal.violation, clause="MREC-RECORD-05")
         return
     array = block.columns["id"]
-    for first, stop in _windows(block, array, None):
+    for first, stop in _windows(view, block, array, None):
         found = array.rows(block.updates.rows(first)[0], block.updates.rows(stop - 1)[1]).reshape(stop - first, count)
         wrong = np.flatnonzero((found != wanted).any(axis=1))
         if len(wrong):
@@ -138,11 +138,11 @@ def values_in_range(view: View) -> Iterator[Violation]:
             array, mask = block.columns.get(column), block.masks.get(column)
             if array is None:
                 continue
-            for first, stop in _windows(block, array, mask):
+            for first, stop in _windows(view, block, array, mask):
                 begin, end = block.updates.rows(first)[0], block.updates.rows(stop - 1)[1]
                 flags = None if mask is None else mask.rows(begin, end)
                 found = [
-                    *out_of_range(view, block, column, (first, stop), array.rows(begin, end), flags, (0, view.nstep))
+                    *out_of_range(view, block, column, (first, stop), array.rows(begin, end), flags, view.looked_at)
                 ]
                 if found:
                     yield found[0]
@@ -231,22 +231,23 @@ def _least(at: Array, counts: Array, low: Array, high: Array) -> Array:
     return least
 
 
-def _windows(block: BlockView, array: ArrayNode, mask: ArrayNode | None) -> Iterator[tuple[int, int]]:
+def _windows(view: View, block: BlockView, array: ArrayNode, mask: ArrayNode | None) -> Iterator[tuple[int, int]]:
     """Ranges of updates whose rows are read together. Of updates of which nothing is stored only the first is named:
     all the others have the same values and, but for what their target does, the same fault."""
     total = block.updates.total
     spans = sorted([*array.stored_spans(total), *(mask.stored_spans(total) if mask is not None else ())])
-    updates, first, at = block.updates, 0, 0
-    while first < updates.count:
+    updates, at = block.updates, 0
+    first, end = view.updates_looked_at(updates)
+    while first < end:
         begin = updates.rows(first)[0]
         while at < len(spans) and spans[at][1] <= begin:
             at += 1
-        stop = updates.within(first, begin + _WINDOW)
+        stop = min(updates.within(first, begin + _WINDOW), end)
         if at < len(spans) and spans[at][0] < updates.rows(stop - 1)[1]:
             yield first, stop
         else:
             yield first, first + 1
-            stop = max(stop, updates.within(first, spans[at][0]) if at < len(spans) else updates.count)
+            stop = max(stop, updates.within(first, spans[at][0]) if at < len(spans) else end)
         first = stop
 
 
@@ -262,7 +263,8 @@ def values_on_the_grid(view: View) -> Iterator[Violation]:
             if entry.precision is None or column not in block.columns:
                 continue
             array, mask = block.columns[column], block.masks.get(column)
-            for first, stop in (*array.windows(block.updates.total), *_gap(array, block.updates.total)):
+            begin, end = view.rows_looked_at(block.updates)
+            for first, stop in (*array.windows(end, begin), *_gap(array, begin, end)):
                 values = array.rows(first, stop)
                 wrong = values.view("<u8") != round_to_precision(values, entry.precision).view("<u8")
                 off = wrong.reshape(stop - first, -1).any(axis=1)
@@ -289,12 +291,12 @@ def precision_in_one_place(view: View) -> Iterator[Violation]:
     yield from each(view.declaration.blocks, look)
 
 
-def _gap(array: ArrayNode, rows: int) -> Iterator[tuple[int, int]]:
-    """The first row of which nothing is stored, where there is one: it holds the fill value, like all such rows."""
-    at = 0
+def _gap(array: ArrayNode, at: int, rows: int) -> Iterator[tuple[int, int]]:
+    """The first row from ``at`` on of which nothing is stored, where there is one: it holds the fill value, like all
+    such rows."""
     for first, stop in array.stored_spans(rows):
         if first > at:
             break
-        at = stop
+        at = max(at, stop)
     if at < rows:
         yield at, at + 1
