@@ -62,6 +62,8 @@ def test_every_command_is_listed_and_has_help(capsys: pytest.CaptureFixture[str]
         (["explain", "mrec/commit-marker/none"], "there is no case"),
         (["run", "--clause", "OTJ-SUM-99"], "there is no clause 'OTJ-SUM-99'"),
         (["run", "--topic", "commits"], "there is no topic 'commits'"),
+        (["explain", "mrec/states/all-tree"], "there is no case 'mrec/states/all-tree'; near: mrec/states/all-three"),
+        (["run", "--case", "mrec/states/all-tree"], "near: mrec/states/all-three"),
         (["run", "--case", "nothing/*"], "no case fits"),
         (["run", "--driver", "no-such-driver"], "there is no driver 'no-such-driver'"),
         (["clauses", "--topic", "nothing"], "topics are:"),

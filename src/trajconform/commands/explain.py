@@ -67,7 +67,9 @@ def _explain_case(name: str, clauses: dict[str, Clause]) -> int:
 
     cases = load_cases(kit.root(), globs=(name,))
     if not cases:
-        raise click.UsageError(f"there is no case '{name}'; 'trajconform coverage --output json' lists them all")
+        from trajconform.vectors.selection import no_case
+
+        raise no_case(kit.root(), (name,))
     for case in cases:
         click.echo(f"{click.style(case.id, bold=True)}  role {case.role}, {expectation(case)}")
         click.echo(_wrap(case.title))

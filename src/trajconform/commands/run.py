@@ -152,6 +152,10 @@ def command(
     expected = None if baseline is None else load_expectations(baseline)  # a faulty list should not cost a run
     if not cases:
         gone = [entry.case for entry in expected or () if entry.case in globs]
+        if globs and not gone:
+            from trajconform.vectors.selection import no_case
+
+            raise no_case(kit.root(), globs, ("the options that were given",))
         listed = f"; {baseline} still lists {', '.join(gone)}" if gone else ""
         raise click.UsageError(f"no case fits{listed}; 'trajconform coverage' lists clauses and their cases")
     selection: dict[str, Any] = {
