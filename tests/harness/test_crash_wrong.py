@@ -33,7 +33,9 @@ def test_a_wrong_writer_is_caught(name: str, how: str, clauses: set[str], tmp_pa
     judged = case["judges"]
     assert isinstance(judged, list)
     assert clauses <= set(judged), judged
-    assert how == WATCHED or set(judged) == clauses, "what a crash shows is one breach, and no other clause is blamed"
+    # Which file is torn at the moment of a look is chance; where it is that of the trajectory, both clauses are broken.
+    broken = clauses | ({"MREC-COMMIT-14"} if name == "torn-metadata" else set())
+    assert how == WATCHED or set(judged) <= broken, "no clause is blamed that this writer does not break"
     assert result == 1
 
 
