@@ -279,3 +279,12 @@ changed("tail-of-a-chunk-counted", "MREC-REOPEN-06", "goes on behind the rows of
 changed("chunk-begun-anew", "MREC-REOPEN-03", "forgets the rows of a chunk that is not full",
         _R + "_adopt", "if partial:", "if partial:\n        fresh.tail = node.rows(rows - partial, rows) * 0 if fresh.dtype != 'string' and fresh.dtype != 'bool' else node.rows(rows - partial, rows)\n    if False:",
         also=("MREC-REOPEN-04", "MREC-REOPEN-06"))  # fmt: skip
+changed("tail-of-the-index-counted", "MREC-REOPEN-01", "takes every entry of an index for committed",
+        _R + "_take_block", "self._adopt(view.array(index[0]), updates.count,", "self._adopt(view.array(index[0]), view.array(index[0]).shape[0],",
+        also=("MREC-REOPEN-02", "MREC-REOPEN-04", "MREC-REOPEN-06"))  # fmt: skip
+
+
+@mutant("MREC-CODEC-15", role="writer", mistake="keeps 32 bits of a real in its chunks", also=("MREC-BLOCK-24",))
+def reals_lose_bits() -> None:
+    edit("mrec.zarr_write:GrowingArray._whole", "missing = ",
+         "if self.dtype == 'f64':\n        chunk = chunk.astype('<f4').astype('<f8')\n    missing = ")  # fmt: skip

@@ -205,9 +205,9 @@ _rounding(
     "loses the sign of a zero",
     lambda original, values, precision: original(values, precision) + 0.0,
 )
-changed("rounded-half-up", "MREC-PREC-05", "rounds ties up", "mrec.writer:round_to_precision",
-        "np.asarray(np.rint(values / quantum) * quantum)", "np.asarray(np.floor(values / quantum + 0.5) * quantum)",
-        also=("MREC-PREC-06",))  # fmt: skip
+_rounding("rounded-half-up", "rounds ties up",
+          lambda original, values, precision: original(values, precision) if not np.isfinite(values).all()
+          else np.floor(values / 2.0 ** np.floor(np.log2(precision)) + 0.5) * 2.0 ** np.floor(np.log2(precision)))  # fmt: skip
 
 
 @mutant("MREC-PREC-06", role="writer", mistake="compares a block with its previous update before the rounding")
