@@ -19,9 +19,9 @@ WATCHED, HELD, KILLED = "watched", "held-still", "killed"
         ("commit-first", WATCHED, {"MREC-PROTO-03", "MREC-COMMIT-13"}),
         ("never-syncs", WATCHED, {"MREC-PROTO-04", "MREC-PROTO-06", "MREC-PROTO-07"}),
         ("torn-metadata", WATCHED, {"MREC-PROTO-02", "MREC-COMMIT-14"}),
-        ("torn-metadata", HELD, {"MREC-PROTO-02"}),
+        ("torn-metadata", HELD, {"MREC-PROTO-02", "MREC-COMMIT-14"}),
         ("acknowledges", KILLED, {"MREC-COMMIT-17", "MREC-PROTO-05"}),
-        ("loses", KILLED, {"MREC-REOPEN-03"}),
+        ("loses", KILLED, {"MREC-REOPEN-03", "MREC-COMMIT-17", "MREC-PROTO-05"}),
         ("duplicates", KILLED, {"MREC-REOPEN-04"}),
     ],
 )
@@ -32,10 +32,12 @@ def test_a_wrong_writer_is_caught(name: str, how: str, clauses: set[str], tmp_pa
     assert case["verdict"] == "FAIL", case
     judged = case["judges"]
     assert isinstance(judged, list)
-    assert clauses <= set(judged), judged
-    # Which file is torn at the moment of a look is chance; where it is that of the trajectory, both clauses are broken.
-    broken = clauses | ({"MREC-COMMIT-14"} if name == "torn-metadata" else set())
-    assert how == WATCHED or set(judged) <= broken, "no clause is blamed that this writer does not break"
+    if how == WATCHED:
+        assert clauses <= set(judged), judged
+    else:
+        # Which of its breaches a crash brings to light first is chance; a clause that it keeps is never named.
+        assert set(judged) <= clauses, case["message"]
+        assert judged
     assert result == 1
 
 
