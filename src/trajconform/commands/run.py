@@ -130,12 +130,12 @@ def command(
     from trajconform.harness.runner import run_cases
     from trajconform.spec.catalogue import load_catalogue
     from trajconform.vectors.cases import load_cases
+    from trajconform.vectors.selection import check_names, no_case
 
     if badge_path is not None and badge_path.suffix not in (".svg", ".json"):
         raise click.UsageError(f"--badge {badge_path}: a badge is written as .svg or .json")
     catalogue = load_catalogue()
-    _check_names(catalogue.clauses, clauses, "clause")
-    _check_names({chapter.topic: 0 for chapter in catalogue.chapters}, topics, "topic")
+    check_names(catalogue, clauses, topics)
     subject = resolve_driver(driver)
     cases = load_cases(
         kit.root(),
@@ -153,8 +153,6 @@ def command(
     if not cases:
         gone = [entry.case for entry in expected or () if entry.case in globs]
         if globs and not gone:
-            from trajconform.vectors.selection import no_case
-
             raise no_case(kit.root(), globs, ("the options that were given",))
         listed = f"; {baseline} still lists {', '.join(gone)}" if gone else ""
         raise click.UsageError(f"no case fits{listed}; 'trajconform coverage' lists clauses and their cases")
@@ -237,16 +235,6 @@ def _show(
         render_run(
             console, run, catalogue, driver, per_clause=per_clause, most_failures=failures, show_expected=show_known
         )
-
-
-def _check_names(known: Any, asked: tuple[str, ...], kind: str) -> None:
-    import difflib
-
-    for name in asked:
-        if name not in known:
-            near = difflib.get_close_matches(name, list(known), n=3)
-            hint = f"; near: {', '.join(near)}" if near else ""
-            raise click.UsageError(f"there is no {kind} '{name}'{hint}")
 
 
 class _progress:

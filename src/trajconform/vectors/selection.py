@@ -26,9 +26,13 @@ def nearest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> TrajconformError:
     """The error for a name that does not exist: what comes near to it, and where all of them are listed."""
+    return _unknown(kind, name, known, _WHERE[kind])
+
+
+def _unknown(kind: str, name: str, known: Iterable[str], where: str) -> TrajconformError:
     near = nearest(name, known)
     hint = f"; near: {', '.join(near)}" if near else ""
-    return TrajconformError(f"there is no {kind} '{name}'{hint}. {_WHERE[kind]}.")
+    return TrajconformError(f"there is no {kind} '{name}'{hint}. {where}.")
 
 
 def check_names(catalogue: Catalogue, clauses: Iterable[str] = (), topics: Iterable[str] = ()) -> None:
@@ -39,9 +43,7 @@ def check_names(catalogue: Catalogue, clauses: Iterable[str] = (), topics: Itera
     known = list(dict.fromkeys(chapter.topic for chapter in catalogue.chapters))
     for name in topics:
         if name not in known:
-            near = nearest(name, known)
-            hint = f"; near: {', '.join(near)}" if near else ""
-            raise TrajconformError(f"there is no topic '{name}'{hint}. Topics are: {', '.join(known)}.")
+            raise _unknown("topic", name, known, f"Topics are: {', '.join(known)}")
 
 
 def case_ids(root: Path) -> list[str]:
